@@ -1,1 +1,1 @@
-export {};
+export type { PageCommand, PageDevice, PoolMemory, PoolSpec } from './ports/page-device.ts';
