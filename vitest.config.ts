@@ -34,6 +34,8 @@ export default defineConfig({
           name: 'gpu',
           include: [`${folders}/{src,test}/**/*.gpu.test.ts`],
           pool: 'forks',
+          // Workers start with the environment in which WebGPU finds an adapter: a GPU, or the software device.
+          globalSetup: ['./internal/webgpu-node/src/vitest-global-setup.ts'],
         },
       },
     ],

@@ -1,0 +1,4 @@
+export { gpuEnvironment, hasHardwareAdapter } from './adapter-probe.ts';
+export { GpuSetupError, type GpuSetupErrorCode } from './gpu-setup-error.ts';
+export { type OpenGpuOptions, openGpu } from './open-gpu.ts';
+export { softwareVulkanEnvironment } from './software-vulkan.ts';

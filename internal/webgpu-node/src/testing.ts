@@ -1,0 +1,2 @@
+export { readBytes, readF32, readU32, storageBuffer } from './test-buffers.ts';
+export { requestTestDevice, type TestDeviceOptions } from './test-device.ts';
