@@ -1,0 +1,3 @@
+import { commandConfig } from '@bufferwise-internal/tsconfig/tsup';
+
+export default commandConfig({ bufferwise: 'src/main.ts' });
