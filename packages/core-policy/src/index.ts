@@ -1,7 +1,58 @@
-export { type BlockRange, divUp } from './block-range.ts';
-export type { Branded } from './branded.ts';
-export type { BufferConfig, BufferId } from './config/buffer-config.ts';
-export type { AttentionLayerConfig, LayerConfig, SsmLayerConfig } from './config/layer-config.ts';
+// Ranges and index types
+export { alignDown, type BlockRange, divDown, divUp } from './block-range.ts';
+export { type Branded, checkedIndex } from './branded.ts';
+
+// What an engine writes down
+export type { BatchDesc, KvCacheDesc, ResolvedBatchDesc } from './config/batch-desc.ts';
+export type { BufferConfig, BufferId, ResolvedBuffer } from './config/buffer-config.ts';
+export { type CacheConfig, type CacheConfigInput, defineCacheConfig, type SwaScratchReuse } from './config/cache-config.ts';
+export type {
+  AttentionLayerConfig,
+  LayerConfig,
+  ResolvedAttentionLayer,
+  ResolvedLayer,
+  ResolvedSsmLayer,
+  SsmLayerConfig,
+} from './config/layer-config.ts';
+export type { DeviceTierConfig, DiskTierConfig, HostTierConfig, TierConfig } from './config/tier-config.ts';
+
+// Lifecycles and groups
+export {
+  type AttentionLifecycle,
+  type AttentionLifecycleOptions,
+  fullAttention,
+  type LayerGroupId,
+  type Lifecycle,
+  type LifecycleId,
+  lifecycleId,
+  lifecycleKey,
+  type SsmLifecycle,
+  sameLifecycle,
+  slidingWindow,
+  ssmState,
+} from './lifecycle/lifecycle.ts';
+export { LifecycleRegistry } from './lifecycle/lifecycle-registry.ts';
+
+// Which blocks matter
+export { type ScratchStep, scratchBegin, scratchEnd, scratchRange } from './lifecycle/scratch-range.ts';
+export { staleBegin, staleEnd, staleRange } from './lifecycle/stale-range.ts';
+
+// Reuse
+export { reuseEndpoint } from './reuse/reuse-endpoint.ts';
+export {
+  DEFAULT_REUSE_POLICY,
+  isShareable,
+  limitsMatch,
+  REUSE_POLICIES,
+  type ReusePolicy,
+  resolveReusePolicy,
+} from './reuse/reuse-policy.ts';
+
+// Errors
+export { AmbiguousLayerError } from './errors/ambiguous-layer-error.ts';
 export { BufferwiseError } from './errors/bufferwise-error.ts';
-export type { AttentionLifecycle, LayerGroupId, Lifecycle, LifecycleId, SsmLifecycle } from './lifecycle/lifecycle.ts';
-export type { ReusePolicy } from './reuse/reuse-policy.ts';
+export { ConfigError, type ConfigFault, type ConfigFaultCode } from './errors/config-error.ts';
+export { type ReuseSelectionCode, ReuseSelectionError, type ReuseSelectionList } from './errors/reuse-selection-error.ts';
+export { StateError } from './errors/state-error.ts';
+export { UnknownBufferError } from './errors/unknown-buffer-error.ts';
+export { UnknownLifecycleError } from './errors/unknown-lifecycle-error.ts';

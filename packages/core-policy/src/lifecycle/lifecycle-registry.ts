@@ -1,0 +1,111 @@
+import { divUp } from '../block-range.ts';
+import type { BufferConfig, BufferId } from '../config/buffer-config.ts';
+import type { CacheConfig } from '../config/cache-config.ts';
+import type { LayerConfig } from '../config/layer-config.ts';
+import { UnknownBufferError } from '../errors/unknown-buffer-error.ts';
+import { UnknownLifecycleError } from '../errors/unknown-lifecycle-error.ts';
+import { LayerGrouping } from '../grouping/layer-grouping.ts';
+import { resolveReusePolicy } from '../reuse/reuse-policy.ts';
+import { fullAttention, type LayerGroupId, type Lifecycle, type LifecycleId, lifecycleKey, slidingWindow, ssmState } from './lifecycle.ts';
+
+/**
+ * The lifecycles of a config, each once, and the buffers of each.
+ *
+ * An id is given when the first buffer with its meaning is met, walking layers and their buffers in config order. A layer
+ * without buffers gets none. Immutable.
+ */
+export class LifecycleRegistry {
+  /** Number of lifecycles; ids run from 0 up to, not including, this. */
+  readonly size: number;
+  /** The buffers of each group, in config order. Index = group id. */
+  readonly bufferGrouping: readonly (readonly BufferId[])[];
+
+  readonly #lifecycles: readonly Lifecycle[];
+  readonly #idsByLayer: ReadonlyMap<number, ReadonlyMap<string, LifecycleId>>;
+  readonly #layers: LayerGrouping;
+
+  /** Finds the lifecycles of a config; cost is linear in its buffers. */
+  static fromConfig(config: Pick<CacheConfig, 'tokensPerBlock' | 'layers'>): LifecycleRegistry {
+    return new LifecycleRegistry(config);
+  }
+
+  private constructor(config: Pick<CacheConfig, 'tokensPerBlock' | 'layers'>) {
+    const lifecycles: Lifecycle[] = [];
+    const groups: BufferId[][] = [];
+    const idsByMeaning = new Map<string, LifecycleId>();
+    const idsByLayer = new Map<number, Map<string, LifecycleId>>();
+    for (const layer of config.layers) {
+      const idsByRole = new Map<string, LifecycleId>();
+      for (const buffer of layer.buffers) {
+        if (buffer.size === 0) continue;
+        const lifecycle = lifecycleOf(layer, buffer, config.tokensPerBlock);
+        const key = lifecycleKey(lifecycle);
+        let id = idsByMeaning.get(key);
+        if (id === undefined) {
+          id = lifecycles.length as LifecycleId;
+          idsByMeaning.set(key, id);
+          lifecycles.push(lifecycle);
+          groups.push([]);
+        }
+        idsByRole.set(buffer.role, id);
+        groups[id].push(Object.freeze({ layerId: layer.layerId, role: buffer.role }));
+      }
+      if (idsByRole.size > 0) idsByLayer.set(layer.layerId, idsByRole);
+    }
+    this.size = lifecycles.length;
+    this.bufferGrouping = Object.freeze(groups.map((group) => Object.freeze(group)));
+    this.#lifecycles = lifecycles;
+    this.#idsByLayer = idsByLayer;
+    this.#layers = new LayerGrouping(this.bufferGrouping);
+    Object.freeze(this);
+  }
+
+  /**
+   * The meaning of an id. O(1).
+   * @throws {UnknownLifecycleError} when the id is not one of this registry's
+   */
+  get(id: LifecycleId): Lifecycle {
+    const lifecycle = this.#lifecycles[id];
+    if (lifecycle === undefined) throw new UnknownLifecycleError(id, this.size);
+    return lifecycle;
+  }
+
+  /**
+   * The group of one buffer. O(1).
+   * @throws {UnknownBufferError} when the config has no such buffer, or its size is 0
+   */
+  getBufferGroupId(layerId: number, role: string): LayerGroupId {
+    const idsByRole = this.#idsByLayer.get(layerId);
+    const id = idsByRole?.get(role);
+    if (id === undefined) throw new UnknownBufferError(layerId, role, [...(idsByRole?.keys() ?? [])]);
+    return id;
+  }
+
+  /**
+   * The group that all buffers of a layer share. O(1).
+   * @deprecated A layer may be in several groups: ask `getBufferGroupId(layerId, role)`.
+   * @throws {AmbiguousLayerError} when the layer's buffers are in several groups
+   * @throws {UnknownBufferError} when the config has no buffer of that layer
+   */
+  getLayerGroupId(layerId: number): LayerGroupId {
+    return this.#layers.groupOf(layerId);
+  }
+
+  /**
+   * The layers of each group, in config order. Index = group id.
+   * @deprecated A layer may be in several groups: use `bufferGrouping`.
+   * @throws {AmbiguousLayerError} when any layer's buffers are in several groups
+   */
+  get layerGrouping(): readonly (readonly number[])[] {
+    return this.#layers.all();
+  }
+}
+
+/** What a buffer's pages are worth keeping for. Takes a buffer, as a layer alone has no lifecycle. */
+function lifecycleOf(layer: LayerConfig, buffer: BufferConfig, tokensPerBlock: number): Lifecycle {
+  const policy = resolveReusePolicy(buffer.reusePolicy, layer.reusePolicy);
+  if (layer.type === 'ssm') return ssmState(policy);
+  const { slidingWindowSize, numSinkTokens = 0, sparsityGroup } = layer;
+  if (slidingWindowSize === undefined) return fullAttention({ sparsityGroup, policy });
+  return slidingWindow(slidingWindowSize, { numSinkBlocks: divUp(numSinkTokens, tokensPerBlock), sparsityGroup, policy });
+}
