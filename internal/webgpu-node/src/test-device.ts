@@ -22,6 +22,8 @@ export async function requestTestDevice(options: TestDeviceOptions = {}): Promis
   });
   let errors: string[] = [];
   device.addEventListener('uncapturederror', (event) => {
+    // Reported by the failing test instead. Packages without the DOM's types compile this file too, hence the cast.
+    (event as unknown as { preventDefault(): void }).preventDefault();
     errors.push(event.error.message);
   });
   afterEach(async () => {
