@@ -1,42 +1,50 @@
-import { readFile } from 'node:fs/promises';
-import { defineConfig, type Plugin } from 'vitest/config';
+import { defaultClientConditions, defaultServerConditions } from 'vite';
+import { defineConfig } from 'vitest/config';
+import { browserWebGpu } from './scripts/vitest/browser-webgpu.ts';
+import { chromium } from './scripts/vitest/chromium.ts';
+import { wgsl } from './scripts/vitest/wgsl.ts';
 
-/** WGSL files are imported as text, in tests as in the builds. */
-const wgsl: Plugin = {
-  name: 'wgsl',
-  enforce: 'pre',
-  async load(id) {
-    if (!id.endsWith('.wgsl')) return null;
-    return `export default ${JSON.stringify(await readFile(id, 'utf8'))};`;
-  },
+/** `BUFFERWISE_TEST=built` tests packages against what the others ship instead of against their source. */
+const built = process.env.BUFFERWISE_TEST === 'built';
+
+const source = built ? [] : ['@bufferwise/source'];
+const common = {
+  resolve: { conditions: [...source, ...defaultClientConditions] },
+  ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
+  plugins: [wgsl],
 };
 
-const onSource = { resolve: { conditions: ['@bufferwise/source'] }, ssr: { resolve: { conditions: ['@bufferwise/source'] } } };
-
-const folders = '{packages,apps,internal}/*';
+const folders = built ? 'packages/*' : '{packages,apps,internal}/*';
+const others = ['**/*.{gpu,browser,services}.test.ts', '**/node_modules/**', '**/dist/**'];
 
 export default defineConfig({
   test: {
     projects: [
       {
-        ...onSource,
-        plugins: [wgsl],
-        test: {
-          name: 'unit',
-          include: [`${folders}/{src,test}/**/*.test.ts`],
-          exclude: ['**/*.{gpu,browser,services}.test.ts', '**/node_modules/**', '**/dist/**'],
-        },
+        ...common,
+        test: { name: 'unit', include: [`${folders}/{src,test}/**/*.test.ts`, ...(built ? [] : ['scripts/**/*.test.mjs'])], exclude: others },
       },
       {
-        ...onSource,
-        plugins: [wgsl],
+        ...common,
         test: {
           name: 'gpu',
           include: [`${folders}/{src,test}/**/*.gpu.test.ts`],
           pool: 'forks',
-          // Workers start with the environment in which WebGPU finds an adapter: a GPU, or the software device.
-          globalSetup: ['./internal/webgpu-node/src/vitest-global-setup.ts'],
+          globalSetup: 'internal/webgpu-node/src/vitest-global-setup.ts',
         },
+      },
+      {
+        ...common,
+        plugins: [wgsl, browserWebGpu, chromium],
+        test: {
+          name: 'browser',
+          include: ['packages/gpu-kernels/{src,test}/**/*.gpu.test.ts', `${folders}/{src,test}/**/*.browser.test.ts`],
+          browser: { enabled: true, headless: true, screenshotFailures: false, instances: [{ browser: 'chromium' }] },
+        },
+      },
+      {
+        ...common,
+        test: { name: 'services', include: [`${folders}/{src,test}/**/*.services.test.ts`], passWithNoTests: true },
       },
     ],
   },

@@ -1,0 +1,44 @@
+import { bench } from './bench.mjs';
+import { build } from './build.mjs';
+import { check } from './check.mjs';
+import { demo } from './demo.mjs';
+import { CommandError, stopChildrenOnSignals, wasInterrupted } from './process.mjs';
+import { failure, say } from './terminal.mjs';
+import { test } from './test.mjs';
+
+const commands = { demo, test, bench, check, build };
+
+const usage = `Usage: node scripts/run.mjs <command>
+
+  demo  [arguments]            the demo model on WebGPU, with and without a reused prefix
+  test  [suite] [arguments]    suites: unit, gpu, browser, services; all of them without a name
+  bench [name]                 benchmarks whose file name contains the name; all of them without one
+  check [name]                 style, types, imports, packages, sizes, docs, changeset; all of them without a name
+  build                        every package into its dist folder
+`;
+
+/**
+ * @param {string[]} args what stands behind `run.mjs`
+ * @returns {Promise<number>} the exit code
+ */
+export async function main(args) {
+  const [name, ...rest] = args;
+  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+    say(usage);
+    return name === undefined ? 1 : 0;
+  }
+  if (!Object.hasOwn(commands, name)) {
+    say(`${failure(`There is no command "${name}".`)}\n\n${usage}`);
+    return 1;
+  }
+  stopChildrenOnSignals();
+  try {
+    const code = await commands[name](rest[0] === '--' ? rest.slice(1) : rest);
+    return wasInterrupted() ? 130 : code;
+  } catch (error) {
+    if (wasInterrupted()) return 130;
+    if (!(error instanceof CommandError)) throw error;
+    say(`\n${failure(error.message)}`);
+    return error.exitCode;
+  }
+}

@@ -1,0 +1,83 @@
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildPackages } from './build.mjs';
+import { dependencies } from './dependencies.mjs';
+import { CommandError, runTool } from './process.mjs';
+import { softwareGpu } from './software-gpu.mjs';
+import { countTests } from './test-report.mjs';
+import { duration, failure, faint, progress, say, strong, success } from './terminal.mjs';
+import { cacheFolder, root, sourceFiles } from './workspace.mjs';
+
+/**
+ * The runs of each suite. A run is one vitest project, on the source, or with `BUFFERWISE_TEST=built` on what the packages ship.
+ */
+const suites = {
+  unit: [
+    { title: 'unit tests', project: 'unit' },
+    { title: 'unit tests on the built packages', project: 'unit', built: true },
+  ],
+  gpu: [{ title: 'GPU tests in Node', project: 'gpu' }],
+  browser: [{ title: 'GPU tests in Chromium', project: 'browser' }],
+  services: [{ title: 'tests against real services', project: 'services', suffix: '.services.test.ts' }],
+};
+
+const needsGpu = (run) => run.project === 'gpu' || run.project === 'browser';
+
+/**
+ * `test [suite] [arguments of vitest]`: ends with a line `N passed, N failed` over all suites.
+ *
+ * @returns {Promise<number>} 0 when something ran and nothing failed
+ */
+export async function test(args) {
+  const named = args[0] !== undefined && Object.hasOwn(suites, args[0]);
+  if (!named && args[0] !== undefined && !args[0].startsWith('-')) {
+    throw new CommandError(`There is no suite "${args[0]}". The suites are ${Object.keys(suites).join(', ')}.`);
+  }
+  const runs = named ? suites[args[0]] : Object.values(suites).flat();
+  const vitestArgs = named ? args.slice(1) : args;
+
+  const built = runs.some((run) => run.built);
+  const gpu = runs.some(needsGpu);
+  const { step, announce } = progress(1 + Number(built) + Number(gpu) + runs.length);
+  await step('dependencies', dependencies);
+  if (built) await step('build', () => buildPackages(['./packages/*']));
+  if (gpu) await step('software GPU', softwareGpu);
+
+  const outcomes = [];
+  for (const run of runs) {
+    announce(run.title);
+    if (run.suffix !== undefined && sourceFilesWith(run.suffix).length === 0) {
+      say(faint(`There are no such tests yet (no *${run.suffix} in the repository).`));
+      continue;
+    }
+    const started = performance.now();
+    const { passed, failed } = await runSuite(run, vitestArgs);
+    outcomes.push({ title: run.title, passed, failed, milliseconds: performance.now() - started });
+  }
+  return conclude(outcomes);
+}
+
+const sourceFilesWith = (suffix) => ['packages', 'apps', 'internal'].flatMap((part) => sourceFiles(part, (path) => path.endsWith(suffix)));
+
+async function runSuite({ project, built }, vitestArgs) {
+  const report = join(cacheFolder, 'test', `${project}${built ? '-built' : ''}.json`);
+  mkdirSync(join(cacheFolder, 'test'), { recursive: true });
+  rmSync(report, { force: true });
+  const args = ['run', '--project', project, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...vitestArgs];
+  if (built) args.push('packages/');
+  const { code } = await runTool('vitest', args, { cwd: root, env: { BUFFERWISE_TEST: built ? 'built' : 'source' } });
+  return countTests(existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined, code);
+}
+
+function conclude(outcomes) {
+  const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
+  const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
+  say(`\n${strong('Tests')}`);
+  for (const outcome of outcomes) {
+    const mark = outcome.failed > 0 ? failure('failed') : success('passed');
+    say(`  ${mark}  ${outcome.title}: ${outcome.passed} passed, ${outcome.failed} failed ${faint(`(${duration(outcome.milliseconds)})`)}`);
+  }
+  if (passed + failed === 0) say(failure('  No test ran.'));
+  say(`\n${passed} passed, ${failed} failed`);
+  return failed === 0 && passed > 0 ? 0 : 1;
+}
