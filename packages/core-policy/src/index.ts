@@ -38,6 +38,9 @@ export { type ScratchStep, scratchBegin, scratchEnd, scratchRange } from './life
 export { staleBegin, staleEnd, staleRange } from './lifecycle/stale-range.ts';
 
 // Reuse
+export { isLive, type MatchNeeds, matchNeeds, numTokensNeeded, snapshotBlock } from './reuse/match-needs.ts';
+export { canCompleteAt, coverageAt, type TokenRange } from './reuse/optional-coverage.ts';
+export { type ReuseOutcome, reuseOutcome } from './reuse/reuse-accounting.ts';
 export { reuseEndpoint } from './reuse/reuse-endpoint.ts';
 export {
   DEFAULT_REUSE_POLICY,

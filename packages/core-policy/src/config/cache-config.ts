@@ -98,6 +98,7 @@ function readCacheConfig(faults: FaultLog, input: unknown): CacheConfig | undefi
   refuseUnknownKeys(faults, '', fields, KEYS, 'a cache config');
   const tokensPerBlock = readWhole(faults, 'tokensPerBlock', fields.tokensPerBlock, { min: 1, unit: 'tokens' });
   const layers = readLayers(faults, 'layers', fields.layers, tokensPerBlock);
+  if (tokensPerBlock !== undefined && layers !== undefined) refuseUncountableBlock(faults, 'layers', tokensPerBlock, layers);
   const config = {
     tokensPerBlock,
     layers,
@@ -112,6 +113,19 @@ function readCacheConfig(faults: FaultLog, input: unknown): CacheConfig | undefi
     typicalStep: isNone(fields.typicalStep) ? null : readBatchDesc(faults, 'typicalStep', fields.typicalStep),
   };
   return faults.count > 0 ? undefined : (Object.freeze(config) as CacheConfig);
+}
+
+/** Offsets and slot sizes are sums of these bytes, so the sum of all must stay an exact number. */
+function refuseUncountableBlock(faults: FaultLog, path: string, tokensPerBlock: number, layers: readonly ResolvedLayer[]): void {
+  let bytes = 0;
+  for (const layer of layers) {
+    for (const { size, tokensPerBlockOverride = tokensPerBlock } of layer.buffers) {
+      bytes += size * (tokensPerBlock / tokensPerBlockOverride);
+    }
+  }
+  if (bytes <= Number.MAX_SAFE_INTEGER) return;
+  const message = `one block of all buffers takes ${bytes} bytes, more than the ${Number.MAX_SAFE_INTEGER} that can be counted.`;
+  faults.note('config-out-of-range', path, bytes, message);
 }
 
 function readSwaScratchReuse(faults: FaultLog, path: string, value: unknown): CacheConfig['swaScratchReuse'] | undefined {
@@ -158,9 +172,14 @@ function readPoolRatio(
   const weights = readList(faults, path, value, (element, elementPath) => readWeight(faults, elementPath, element));
   if (weights === undefined || tokensPerBlock === undefined || layers === undefined) return undefined;
   const { size } = LifecycleRegistry.fromConfig({ tokensPerBlock, layers });
-  if (weights.length === size) return weights;
-  const message = `expected one weight per group: the layers make ${size} groups, got a length of ${weights.length}.`;
-  return faults.note('config-pool-ratio-length', path, weights, message);
+  if (weights.length !== size) {
+    const message = `expected one weight per group: the layers make ${size} groups, got a length of ${weights.length}.`;
+    return faults.note('config-pool-ratio-length', path, value, message);
+  }
+  if (weights.reduce((sum, weight) => sum + weight, 0) === Infinity) {
+    return faults.note('config-out-of-range', path, value, 'the sum of the weights is not finite. Make all of them smaller.');
+  }
+  return weights;
 }
 
 function readWeight(faults: FaultLog, path: string, value: unknown): number | undefined {

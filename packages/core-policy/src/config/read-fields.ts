@@ -41,13 +41,14 @@ export function readList<T>(
 ): readonly T[] | undefined {
   if (value === undefined) return faults.note('config-missing', path, value, 'is missing; expected an array.');
   if (!Array.isArray(value)) return faults.note('config-wrong-type', path, value, `expected an array, got ${describe(value)}.`);
+  const before = faults.count;
   const elements: T[] = [];
   const length = value.length;
   for (let index = 0; index < length; index++) {
     const element = readElement(value[index], `${path}[${index}]`, index);
     if (element !== undefined) elements.push(element);
   }
-  return elements.length === length ? Object.freeze(elements) : undefined;
+  return faults.count === before ? Object.freeze(elements) : undefined;
 }
 
 /** Reads a whole number within limits. */

@@ -2,11 +2,20 @@ import { divUp } from '../block-range.ts';
 import type { BufferConfig, BufferId } from '../config/buffer-config.ts';
 import type { CacheConfig } from '../config/cache-config.ts';
 import type { LayerConfig } from '../config/layer-config.ts';
-import { UnknownBufferError } from '../errors/unknown-buffer-error.ts';
 import { UnknownLifecycleError } from '../errors/unknown-lifecycle-error.ts';
+import { BufferGrouping } from '../grouping/buffer-grouping.ts';
 import { LayerGrouping } from '../grouping/layer-grouping.ts';
 import { resolveReusePolicy } from '../reuse/reuse-policy.ts';
-import { fullAttention, type LayerGroupId, type Lifecycle, type LifecycleId, lifecycleKey, slidingWindow, ssmState } from './lifecycle.ts';
+import {
+  fullAttention,
+  type LayerGroupId,
+  type Lifecycle,
+  type LifecycleId,
+  lifecycleId,
+  lifecycleKey,
+  slidingWindow,
+  ssmState,
+} from './lifecycle.ts';
 
 /**
  * The lifecycles of a config, each once, and the buffers of each.
@@ -17,11 +26,12 @@ import { fullAttention, type LayerGroupId, type Lifecycle, type LifecycleId, lif
 export class LifecycleRegistry {
   /** Number of lifecycles; ids run from 0 up to, not including, this. */
   readonly size: number;
+  /** What each id means. Index = lifecycle id. */
+  readonly lifecycles: readonly Lifecycle[];
   /** The buffers of each group, in config order. Index = group id. */
   readonly bufferGrouping: readonly (readonly BufferId[])[];
 
-  readonly #lifecycles: readonly Lifecycle[];
-  readonly #idsByLayer: ReadonlyMap<number, ReadonlyMap<string, LifecycleId>>;
+  readonly #buffers = new BufferGrouping();
   readonly #layers: LayerGrouping;
 
   /** Finds the lifecycles of a config; cost is linear in its buffers. */
@@ -31,31 +41,24 @@ export class LifecycleRegistry {
 
   private constructor(config: Pick<CacheConfig, 'tokensPerBlock' | 'layers'>) {
     const lifecycles: Lifecycle[] = [];
-    const groups: BufferId[][] = [];
     const idsByMeaning = new Map<string, LifecycleId>();
-    const idsByLayer = new Map<number, Map<string, LifecycleId>>();
     for (const layer of config.layers) {
-      const idsByRole = new Map<string, LifecycleId>();
       for (const buffer of layer.buffers) {
         if (buffer.size === 0) continue;
         const lifecycle = lifecycleOf(layer, buffer, config.tokensPerBlock);
-        const key = lifecycleKey(lifecycle);
-        let id = idsByMeaning.get(key);
+        const meaning = lifecycleKey(lifecycle);
+        let id = idsByMeaning.get(meaning);
         if (id === undefined) {
-          id = lifecycles.length as LifecycleId;
-          idsByMeaning.set(key, id);
+          id = lifecycleId(lifecycles.length);
+          idsByMeaning.set(meaning, id);
           lifecycles.push(lifecycle);
-          groups.push([]);
         }
-        idsByRole.set(buffer.role, id);
-        groups[id].push(Object.freeze({ layerId: layer.layerId, role: buffer.role }));
+        this.#buffers.add(layer.layerId, buffer.role, id);
       }
-      if (idsByRole.size > 0) idsByLayer.set(layer.layerId, idsByRole);
     }
     this.size = lifecycles.length;
-    this.bufferGrouping = Object.freeze(groups.map((group) => Object.freeze(group)));
-    this.#lifecycles = lifecycles;
-    this.#idsByLayer = idsByLayer;
+    this.lifecycles = Object.freeze(lifecycles);
+    this.bufferGrouping = this.#buffers.all();
     this.#layers = new LayerGrouping(this.bufferGrouping);
     Object.freeze(this);
   }
@@ -65,7 +68,7 @@ export class LifecycleRegistry {
    * @throws {UnknownLifecycleError} when the id is not one of this registry's
    */
   get(id: LifecycleId): Lifecycle {
-    const lifecycle = this.#lifecycles[id];
+    const lifecycle = this.lifecycles[id];
     if (lifecycle === undefined) throw new UnknownLifecycleError(id, this.size);
     return lifecycle;
   }
@@ -75,10 +78,7 @@ export class LifecycleRegistry {
    * @throws {UnknownBufferError} when the config has no such buffer, or its size is 0
    */
   getBufferGroupId(layerId: number, role: string): LayerGroupId {
-    const idsByRole = this.#idsByLayer.get(layerId);
-    const id = idsByRole?.get(role);
-    if (id === undefined) throw new UnknownBufferError(layerId, role, [...(idsByRole?.keys() ?? [])]);
-    return id;
+    return this.#buffers.groupOf(layerId, role);
   }
 
   /**

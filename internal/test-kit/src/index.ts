@@ -1,0 +1,1 @@
+export { readVectors, type VectorName } from './vectors.ts';
