@@ -22,7 +22,11 @@ export default defineConfig({
     projects: [
       {
         ...common,
-        test: { name: 'unit', include: [`${folders}/{src,test}/**/*.test.ts`, ...(built ? [] : ['scripts/**/*.test.mjs'])], exclude: others },
+        test: {
+          name: 'unit',
+          include: [`${folders}/{src,test}/**/*.test.ts`, ...(built ? [] : ['scripts/**/*.test.mjs'])],
+          exclude: others,
+        },
       },
       {
         ...common,
@@ -44,7 +48,7 @@ export default defineConfig({
       },
       {
         ...common,
-        test: { name: 'services', include: [`${folders}/{src,test}/**/*.services.test.ts`], passWithNoTests: true },
+        test: { name: 'services', include: [`${folders}/{src,test}/**/*.services.test.ts`] },
       },
     ],
   },

@@ -1,5 +1,5 @@
-import { CommandError, run } from './process.mjs';
 import { dependencies } from './dependencies.mjs';
+import { CommandError, run } from './process.mjs';
 import { softwareGpu } from './software-gpu.mjs';
 import { sourceModule } from './source-module.mjs';
 import { progress } from './terminal.mjs';
@@ -10,7 +10,9 @@ export async function bench(names) {
   const all = sourceFiles('packages', (path) => /^packages\/[^/]+\/bench\/.*\.bench\.ts$/.test(path));
   const chosen = names.length === 0 ? all : all.filter((path) => names.some((name) => path.includes(name)));
   if (chosen.length === 0) {
-    throw new CommandError(`No benchmark matches ${names.join(' or ')}. There are:\n${all.map((path) => `  ${path}`).join('\n') || '  none'}`);
+    throw new CommandError(
+      `No benchmark matches ${names.join(' or ')}. There are:\n${all.map((path) => `  ${path}`).join('\n') || '  none'}`,
+    );
   }
 
   const { step, announce } = progress(2 + chosen.length);
@@ -27,5 +29,10 @@ export async function bench(names) {
 
 async function runnable(path) {
   const [part, name, ...rest] = path.split('/');
-  return sourceModule(`${part}/${name}`, rest.join('-'), `import bench from './${rest.join('/')}';\nawait bench();\n`);
+  const code = [
+    `import bench from './${rest.join('/')}';`,
+    `import { showFigures } from '../../scripts/run/bench-table.mjs';`,
+    'showFigures(await bench());',
+  ];
+  return sourceModule(`${part}/${name}`, rest.join('-'), code.join('\n'));
 }

@@ -10,7 +10,8 @@
  * @returns {{ passed: number, failed: number }} counts of tests
  */
 export function countTests(report, exitCode) {
-  const unloadable = report?.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length ?? 0;
+  const unloadable =
+    report?.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length ?? 0;
   const failed = (report?.numFailedTests ?? 0) + unloadable;
   return { passed: report?.numPassedTests ?? 0, failed: failed === 0 && exitCode !== 0 ? 1 : failed };
 }

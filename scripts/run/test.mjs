@@ -4,8 +4,8 @@ import { buildPackages } from './build.mjs';
 import { dependencies } from './dependencies.mjs';
 import { CommandError, runTool } from './process.mjs';
 import { softwareGpu } from './software-gpu.mjs';
-import { countTests } from './test-report.mjs';
 import { duration, failure, faint, progress, say, strong, success } from './terminal.mjs';
+import { countTests } from './test-report.mjs';
 import { cacheFolder, root, sourceFiles } from './workspace.mjs';
 
 /**
@@ -57,14 +57,22 @@ export async function test(args) {
   return conclude(outcomes);
 }
 
-const sourceFilesWith = (suffix) => ['packages', 'apps', 'internal'].flatMap((part) => sourceFiles(part, (path) => path.endsWith(suffix)));
+const sourceFilesWith = (suffix) =>
+  ['packages', 'apps', 'internal'].flatMap((part) => sourceFiles(part, (path) => path.endsWith(suffix)));
 
 async function runSuite({ project, built }, vitestArgs) {
   const report = join(cacheFolder, 'test', `${project}${built ? '-built' : ''}.json`);
   mkdirSync(join(cacheFolder, 'test'), { recursive: true });
   rmSync(report, { force: true });
-  const args = ['run', '--project', project, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...vitestArgs];
-  if (built) args.push('packages/');
+  const args = [
+    'run',
+    '--project',
+    project,
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+    ...vitestArgs,
+  ];
   const { code } = await runTool('vitest', args, { cwd: root, env: { BUFFERWISE_TEST: built ? 'built' : 'source' } });
   return countTests(existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined, code);
 }
@@ -75,7 +83,9 @@ function conclude(outcomes) {
   say(`\n${strong('Tests')}`);
   for (const outcome of outcomes) {
     const mark = outcome.failed > 0 ? failure('failed') : success('passed');
-    say(`  ${mark}  ${outcome.title}: ${outcome.passed} passed, ${outcome.failed} failed ${faint(`(${duration(outcome.milliseconds)})`)}`);
+    say(
+      `  ${mark}  ${outcome.title}: ${outcome.passed} passed, ${outcome.failed} failed ${faint(`(${duration(outcome.milliseconds)})`)}`,
+    );
   }
   if (passed + failed === 0) say(failure('  No test ran.'));
   say(`\n${passed} passed, ${failed} failed`);

@@ -1,7 +1,10 @@
 import { playwright } from '@vitest/browser-playwright';
 import { type Plugin, runnerImport } from 'vite';
 
-type WebGpuNode = typeof import('../../internal/webgpu-node/src/index.ts');
+/** The part of internal/webgpu-node that is used here. It is loaded as it runs, so that no other project waits for it. */
+interface Browsers {
+  chromiumForTests(): Promise<{ executablePath: string; args: string[]; env?: Record<string, string> }>;
+}
 
 /**
  * Runs the tests of its project in the headless Chromium that comes from npm. The browser is unpacked only when the project is
@@ -12,7 +15,7 @@ export const chromium: Plugin = {
   config: {
     order: 'post',
     async handler() {
-      const { module } = await runnerImport<WebGpuNode>('internal/webgpu-node/src/index.ts');
+      const { module } = await runnerImport<Browsers>('internal/webgpu-node/src/index.ts');
       const { executablePath, args, env } = await module.chromiumForTests();
       return { test: { browser: { provider: playwright({ launchOptions: { executablePath, args, env } }) } } };
     },
