@@ -1,4 +1,11 @@
+// Device: pool memory and its port
+export { DeviceLostError } from './device/device-lost.ts';
+export { type PoolLimit, poolBytes, requiredLimits } from './device/limits.ts';
+export { Readback, type ReadRange } from './device/readback.ts';
+export { WebGpuPageDevice, type WebGpuPageDeviceOptions } from './device/webgpu-page-device.ts';
+export { WebGpuPoolMemory } from './device/webgpu-pool-memory.ts';
 // Errors
+export { DeviceLimitError, PoolError, type PoolErrorCode } from './errors/device-error.ts';
 export { GpuError } from './errors/gpu-error.ts';
 export { KernelError, type KernelErrorCode } from './errors/kernel-error.ts';
 // Kernels: stating and running them
@@ -14,3 +21,13 @@ export {
 } from './kernel/kernel.ts';
 export { type ParamLayout, type ParamType, packParams } from './kernel/params.ts';
 export type { StepData } from './kernel/step-data.ts';
+// Pages
+export {
+  addPageClear,
+  addPageCopy,
+  type PageCopyOptions,
+  pageClearKernels,
+  pageCopyKernels,
+  uploadSlotPairs,
+  uploadSlots,
+} from './kernels/page-copy/page-copy.ts';

@@ -69,6 +69,15 @@ describe('a step', () => {
     expect([...(await readU32(device, target))]).toEqual([0, 7, 8, 0]);
   });
 
+  test('clears ranges in order with its other operations', async () => {
+    const target = storageBuffer(device, new Uint32Array([1, 2, 3, 4]));
+    const step = context.step('clear');
+    step.clear({ buffer: target, offset: 4, size: 8 });
+    step.copy(step.upload(new Uint32Array([9])), target, 8);
+    expect(step.submit().numCopies).toBe(2);
+    expect([...(await readU32(device, target))]).toEqual([1, 0, 9, 4]);
+  });
+
   test('sees its own data also while another step is open and when the upload buffer grows in between', async () => {
     const first = storageBuffer(device, 64);
     const second = storageBuffer(device, 400_000);

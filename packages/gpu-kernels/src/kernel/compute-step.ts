@@ -23,6 +23,7 @@ export interface DispatchOptions<Name extends string, Constant extends string, S
 /** What a submitted step cost, in counts that do not depend on the device. */
 export interface StepCounts {
   readonly numDispatches: number;
+  /** Copies and clears of buffer ranges. */
   readonly numCopies: number;
   /** Bytes of the step's one upload, padding included; 0 = there was none. */
   readonly uploadedBytes: number;
@@ -30,7 +31,8 @@ export interface StepCounts {
 
 type Operation =
   | { kind: 'dispatch'; label: string; kernel: CompiledKernel; bindings: readonly Binding[]; workgroups: readonly [number, number, number] }
-  | { kind: 'copy'; source: BufferRange | StepData; target: GPUBuffer; targetOffset: number };
+  | { kind: 'copy'; source: BufferRange | StepData; target: GPUBuffer; targetOffset: number }
+  | { kind: 'clear'; target: BufferRange };
 
 /**
  * Work for the device, gathered and handed over at once: many dispatches and copies, one upload, one submission.
@@ -94,6 +96,12 @@ export class ComputeStep {
     this.#operations.push({ kind: 'copy', source: range, target, targetOffset });
   }
 
+  /** Adds the zeroing of a range; offset and size are bytes, multiples of 4. */
+  clear(target: GPUBuffer | { buffer: GPUBuffer; offset?: number; size?: number }): void {
+    this.#requireOpen();
+    this.#operations.push({ kind: 'clear', target: bufferRange(target) });
+  }
+
   /** Hands everything over in one submission. Later steps and queue writes take effect after it. */
   submit(): StepCounts {
     this.#requireOpen();
@@ -121,11 +129,16 @@ export class ComputeStep {
         pass.setPipeline(operation.kernel.pipeline);
         pass.setBindGroup(0, this.#context.bindGroup(operation.label, operation.kernel, operation.bindings.map(resolve)));
         pass.dispatchWorkgroups(...operation.workgroups);
-      } else {
-        pass?.end();
-        pass = undefined;
+        continue;
+      }
+      pass?.end();
+      pass = undefined;
+      if (operation.kind === 'copy') {
         const { buffer, offset, size } = resolve(operation.source);
         encoder.copyBufferToBuffer(buffer, offset, operation.target, operation.targetOffset, size);
+      } else {
+        const { buffer, offset, size } = operation.target;
+        encoder.clearBuffer(buffer, offset, size);
       }
     }
     pass?.end();
