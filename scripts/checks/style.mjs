@@ -5,9 +5,13 @@ export const style = {
   name: 'style',
   about: 'formatting and lint rules',
   async run() {
-    const { code, output } = await runTool('@biomejs/biome', ['ci', '--error-on-warnings', '--max-diagnostics=20'], {
-      capture: true,
-    });
+    const { code, output } = await runTool(
+      '@biomejs/biome',
+      ['ci', '--colors=off', '--error-on-warnings', '--max-diagnostics=20'],
+      {
+        capture: true,
+      },
+    );
     const [, files] = /Checked (\d+) files/.exec(output) ?? [];
     return {
       problems: code === 0 ? '' : output,

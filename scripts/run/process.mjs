@@ -15,6 +15,9 @@ export class CommandError extends Error {
 /** How long children may take to end by themselves after the first Ctrl-C. */
 const GRACE_MS = 3000;
 
+/** What is kept is read by programs, or shown again in our own colours. */
+const withoutColour = { NO_COLOR: '1', FORCE_COLOR: undefined };
+
 const children = new Set();
 let interrupted = false;
 
@@ -55,7 +58,7 @@ export function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
-      env: { ...process.env, ...env },
+      env: { ...process.env, ...(capture ? withoutColour : {}), ...env },
       stdio: capture ? ['ignore', 'pipe', 'pipe'] : 'inherit',
     });
     children.add(child);

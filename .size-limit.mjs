@@ -1,0 +1,19 @@
+/**
+ * What a web page pays for one package and everything it imports: bundled, minified, compressed with brotli. `measured` is the
+ * figure that `limit` was set from; the room above it is for growth that nobody needs to argue about.
+ */
+import { publishedPackages } from './scripts/run/workspace.mjs';
+
+const BUDGETS = {
+  'core-policy': { measured: '0 kB', limit: '20 kB' },
+  'scratch-allocator': { measured: '0 kB', limit: '30 kB' },
+  'cache-manager': { measured: '0 kB', limit: '60 kB' },
+  'gpu-kernels': { measured: '0 kB', limit: '60 kB' },
+  'hybrid-engine': { measured: '0 kB', limit: '150 kB' },
+};
+
+export default publishedPackages().map(({ name, folder }) => {
+  const budget = BUDGETS[folder.slice('packages/'.length)];
+  if (budget === undefined) throw new Error(`${name} has no size budget: add it to .size-limit.mjs`);
+  return { name, path: `${folder}/dist/index.js`, limit: budget.limit, ignore: ['node:*'] };
+});
