@@ -111,8 +111,9 @@ export function orDefault(value: unknown, fallback: unknown): unknown {
   return value === undefined ? fallback : value;
 }
 
-/** The path of a property; the input itself has the empty path. */
+/** The path of a property, as one would write it in code; the input itself has the empty path. */
 export function join(path: string, key: string): string {
+  if (!/^[A-Za-z_$][\w$]*$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
 }
 
