@@ -47,12 +47,13 @@ export async function check(names) {
 
   say(`\n${strong('Checks')}`);
   const waiting = [...chosen];
-  let failed = 0;
+  const outcomes = [];
   const worker = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) failed += (await report(next, packs)) ? 0 : 1;
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) outcomes.push(await report(next, packs));
   };
   await Promise.all(Array.from({ length: Math.min(availableParallelism(), chosen.length) }, worker));
 
+  const failed = outcomes.filter((well) => !well).length;
   say(`\n${chosen.length - failed} checks passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;
 }
