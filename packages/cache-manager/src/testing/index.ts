@@ -1,1 +1,3 @@
-export {};
+export { InvariantError } from './invariant-error.ts';
+export { checkInvariants } from './check-invariants.ts';
+export { type DropPageTarget, dropPage } from './drop-page.ts';

@@ -1,0 +1,13 @@
+/** A column is a typed array that belongs to one table; tables grow by doubling, which costs a copy and no lookups later. */
+type Column = Int32Array | Uint32Array | Uint16Array | Uint8Array;
+
+/** A copy of `column` with room for `length` entries; new entries hold `fill`. */
+export function grownColumn<T extends Column>(column: T, length: number, fill = 0): T {
+  const grown = new (column.constructor as new (length: number) => T)(length);
+  grown.set(column);
+  if (fill !== 0) grown.fill(fill, column.length);
+  return grown;
+}
+
+/** The entry of an index column that points nowhere. */
+export const NONE = -1;

@@ -1,0 +1,194 @@
+import { type BufferId, type CacheConfig, defineCacheConfig, type LayerGroupId, LifecycleRegistry, StateError } from '@bufferwise/core-policy';
+import { planSlots, StorageLayout } from '@bufferwise/scratch-allocator';
+import { DISPOSE } from './dispose.ts';
+import { KvCache } from './kv-cache.ts';
+import { ManagerState } from './manager-state.ts';
+import type { PageDevice } from './ports/page-device.ts';
+import { claimMatch } from './request/claim.ts';
+import { close as closeRequest } from './request/commit.ts';
+import { groupRules } from './request/group-rules.ts';
+import { Matcher } from './request/match.ts';
+import type { PriorityFn } from './request/priority.ts';
+import { RequestState } from './request/request-state.ts';
+import { type CacheStatistics, cacheStatistics, type PoolGroupStatistics, poolGroupStatistics } from './statistics/statistics.ts';
+import { StorageManager } from './storage/storage-manager.ts';
+import { checkState } from './testing/check-state.ts';
+import { registerManager } from './testing/manager-registry.ts';
+import { RadixTree } from './tree/radix-tree.ts';
+import { type ReuseScope, scopeKey } from './tree/reuse-scope.ts';
+import { TokenBuffer, type TokenSeq } from './tree/token-seq.ts';
+
+export interface KvCacheManagerOptions {
+  config: CacheConfig;
+  /** Where device pages live. The manager creates and destroys its pools there; the device itself stays the caller's. */
+  device: PageDevice;
+  /** Verifies every invariant after every call. Slow; for tests. Default false. */
+  debugChecks?: boolean;
+}
+
+export interface CreateKvCacheOptions {
+  /** The prompt: the longest reusable prefix of it is claimed. Left out: nothing is looked up. */
+  tokens?: TokenSeq;
+  /** Namespace in which prefixes may match. Left out: the common one. */
+  scope?: ReuseScope;
+  /** The caller's name for the request. */
+  id?: number;
+  /** Eviction priority of the request's pages. Default 35 everywhere. */
+  priority?: PriorityFn;
+}
+
+/**
+ * Owns the pages of one model on one device: opens requests, finds the prefix they can reuse, shares pages between them,
+ * and evicts what nobody holds when room is needed.
+ *
+ * One manager lives on one thread. `resize` and `commit` are synchronous; only what waits for memory is not.
+ */
+export class KvCacheManager {
+  readonly lifecycles: LifecycleRegistry;
+  readonly layout: StorageLayout;
+  readonly #state: ManagerState;
+  readonly #debugChecks: boolean;
+
+  /** @throws {ConfigError} on a config that `defineCacheConfig` would refuse; whatever the device throws for memory it cannot serve */
+  constructor(options: KvCacheManagerOptions) {
+    const config = defineCacheConfig(options.config);
+    this.lifecycles = LifecycleRegistry.fromConfig(config);
+    this.layout = StorageLayout.fromConfig(config, this.lifecycles);
+    this.#debugChecks = options.debugChecks ?? false;
+    this.#state = createState(config, this.lifecycles, this.layout, options.device);
+    registerManager(this, this.#state);
+  }
+
+  /** The group of one buffer. Throws {UnknownBufferError} when the config has no such buffer. */
+  getBufferGroupId(layerId: number, role: string): LayerGroupId {
+    return this.lifecycles.getBufferGroupId(layerId, role);
+  }
+
+  /** The buffers of each group; index = group id. */
+  get bufferGrouping(): readonly (readonly BufferId[])[] {
+    return this.lifecycles.bufferGrouping;
+  }
+
+  /**
+   * @deprecated A layer may be in several groups: ask `getBufferGroupId(layerId, role)`.
+   * @throws {AmbiguousLayerError} when the layer's buffers are in several groups
+   */
+  getLayerGroupId(layerId: number): LayerGroupId {
+    return this.lifecycles.getLayerGroupId(layerId);
+  }
+
+  /**
+   * @deprecated A layer may be in several groups: use `bufferGrouping`.
+   * @throws {AmbiguousLayerError} when any layer's buffers are in several groups
+   */
+  get layerGrouping(): readonly (readonly number[])[] {
+    return this.lifecycles.layerGrouping;
+  }
+
+  /** Tokens of `tokens` that a request opened now could reuse. Advice only: nothing is held. */
+  probeReuse(tokens: TokenSeq, scope?: ReuseScope): number {
+    this.#checkOpen('probeReuse');
+    return this.#state.matcher.match(this.#state.tree.root(scopeKey(scope)), TokenBuffer.from(tokens));
+  }
+
+  /**
+   * Opens a request. It claims the longest reusable prefix of `tokens` and begins suspended; nothing is allocated.
+   * Close it to give its pages back.
+   *
+   * @throws {TokenError} on anything that is no token, {StateError} on a bad scope or after `close`
+   */
+  createKvCache(options: CreateKvCacheOptions = {}): KvCache {
+    this.#checkOpen('createKvCache');
+    const { matcher, tree, open } = this.#state;
+    const scope = scopeKey(options.scope);
+    const tokens = TokenBuffer.from(options.tokens ?? []);
+    const matched = matcher.match(tree.root(scope), tokens);
+    tokens.truncate(matched);
+    const request = new RequestState({
+      manager: this.#state,
+      id: options.id,
+      scope,
+      tokens,
+      depths: matcher.depths,
+      priority: options.priority,
+    });
+    claimMatch(request);
+    open.add(request);
+    const check = this.#debugChecks ? () => checkState(this.#state) : noCheck;
+    check();
+    return new KvCache(request, check);
+  }
+
+  /** Settles once the device is known to have the memory, or rejects with the reason. `resume` waits for it too. */
+  ready(): Promise<void> {
+    return this.#state.storage.ready();
+  }
+
+  /** Slots of every pool group of a tier; tier 0 is the device. Throws {StateError} on a tier that does not exist. */
+  storageStatistics(tier: number): PoolGroupStatistics[] {
+    if (tier !== 0) throw new StateError('unknown-tier', `there is no tier ${tier}; this manager keeps pages in tier 0, the device`);
+    return poolGroupStatistics(this.#state);
+  }
+
+  statistics(): CacheStatistics {
+    return cacheStatistics(this.#state);
+  }
+
+  /** Forgets everything that was published. Throws {StateError} while requests are open; nothing is forgotten then. */
+  clearReusableBlocks(): void {
+    this.#checkOpen('clearReusableBlocks');
+    this.#checkNoRequests('clearReusableBlocks', 'close them first');
+    this.#state.storage.dropAll();
+  }
+
+  /** Resolves when every copy ordered so far has landed. */
+  async settled(): Promise<void> {
+    await this.#state.storage.ready();
+    await this.#state.storage.device.landed();
+  }
+
+  /**
+   * Gives the device's memory back. Does nothing the second time.
+   *
+   * @param options.force closes open requests first
+   * @throws {StateError} while requests are open and `force` is not set
+   */
+  async close(options: { force?: boolean } = {}): Promise<void> {
+    if (this.#state.closed) return;
+    if (options.force) for (const request of [...this.#state.open]) closeRequest(request);
+    this.#checkNoRequests('close', 'close them first, or pass { force: true }');
+    this.#state.closed = true;
+    this.#state.storage.destroy();
+  }
+
+  [DISPOSE](): void {
+    void this.close({ force: true });
+  }
+
+  #checkOpen(call: string): void {
+    if (this.#state.closed) throw new StateError('manager-closed', `${call}: the manager is closed`);
+  }
+
+  #checkNoRequests(call: string, wayOut: string): void {
+    const count = this.#state.open.size;
+    if (count > 0) throw new StateError('requests-open', `${call}: ${count} ${count === 1 ? 'request is' : 'requests are'} open; ${wayOut}`);
+  }
+}
+
+const noCheck = () => {};
+
+function createState(config: CacheConfig, lifecycles: LifecycleRegistry, layout: StorageLayout, device: PageDevice): ManagerState {
+  const { tokensPerBlock, commitMinSnapshot, enablePartialReuse, reuseMatchBackoff } = config;
+  const groups = groupRules({
+    lifecycles,
+    poolGroupOf: (id) => layout.poolGroupOf(id),
+    tokensPerBlock,
+    minSnapshot: commitMinSnapshot,
+  });
+  const [{ slots: numSlots }] = planSlots(layout, config);
+  const storage = new StorageManager({ layout, groups, numSlots, device });
+  const tree = new RadixTree({ tokensPerBlock, groups, pages: storage.pages, freed: (page) => storage.freed(page) });
+  storage.onEvict((page) => tree.remove(page));
+  const matcher = new Matcher({ tree, groups, tokensPerBlock, partialReuse: enablePartialReuse, backoff: reuseMatchBackoff });
+  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher });
+}

@@ -1,0 +1,57 @@
+import type { CacheConfig, LifecycleRegistry } from '@bufferwise/core-policy';
+import { StateError } from '@bufferwise/core-policy';
+import type { StorageLayout } from '@bufferwise/scratch-allocator';
+import { MAX_PRIORITY } from './eviction/lru-queue.ts';
+import type { GroupRules } from './request/group-rules.ts';
+import type { Matcher } from './request/match.ts';
+import type { RequestState } from './request/request-state.ts';
+import { CommandBatch } from './storage/command-batch.ts';
+import { Demand } from './storage/demand.ts';
+import type { StorageManager } from './storage/storage-manager.ts';
+import type { RadixTree } from './tree/radix-tree.ts';
+
+/** Everything one manager owns. Requests reach the manager through this; nothing outside the package sees it. */
+export class ManagerState {
+  readonly config: CacheConfig;
+  readonly lifecycles: LifecycleRegistry;
+  readonly layout: StorageLayout;
+  readonly groups: readonly GroupRules[];
+  readonly storage: StorageManager;
+  readonly tree: RadixTree;
+  readonly matcher: Matcher;
+  /** What the step under way wants; every step resets it first. */
+  readonly demand: Demand;
+  /** Copies and clears of the step under way; empty between steps. */
+  readonly commands: CommandBatch;
+  /** Requests that are not closed. */
+  readonly open = new Set<RequestState>();
+  /** Snapshots that could not be taken for want of a slot, by group. */
+  readonly missedSnapshots: Float64Array;
+  closed = false;
+
+  constructor(parts: {
+    config: CacheConfig;
+    lifecycles: LifecycleRegistry;
+    layout: StorageLayout;
+    groups: readonly GroupRules[];
+    storage: StorageManager;
+    tree: RadixTree;
+    matcher: Matcher;
+  }) {
+    this.config = parts.config;
+    this.lifecycles = parts.lifecycles;
+    this.layout = parts.layout;
+    this.groups = parts.groups;
+    this.storage = parts.storage;
+    this.tree = parts.tree;
+    this.matcher = parts.matcher;
+    this.demand = new Demand(parts.storage);
+    this.commands = new CommandBatch(parts.storage);
+    this.missedSnapshots = new Float64Array(parts.groups.length);
+  }
+
+  checkedPriority(priority: number): number {
+    if (Number.isInteger(priority) && priority >= 0 && priority <= MAX_PRIORITY) return priority;
+    throw new StateError('invalid-priority', `the priority function answered ${priority}; priorities are whole numbers from 0 to ${MAX_PRIORITY}`);
+  }
+}

@@ -1,0 +1,75 @@
+import { grownColumn, NONE } from '../columns.ts';
+
+/** Index of a page in its table. Ids are used again once the page is gone. */
+export type PageId = number;
+
+const INITIAL_PAGES = 64;
+
+/**
+ * The pages as columns: which slot, how far they are good, who holds them.
+ *
+ * A page has a slot of its lifecycle's pool group as long as it exists. `block` is the tree block that lists it, or NONE:
+ * then it belongs to the requests that hold it alone, and goes when the last of them lets go. A listed page that nobody
+ * holds is droppable and waits in its eviction queue.
+ */
+export class PageTable {
+  lifecycle: Uint16Array = new Uint16Array(INITIAL_PAGES);
+  slot: Int32Array = new Int32Array(INITIAL_PAGES);
+  block: Int32Array = new Int32Array(INITIAL_PAGES);
+  /** Attention: tokens of the block that the page is good for. SSM: the exact count of tokens inside the block, 1 … tokensPerBlock. */
+  coverage: Int32Array = new Int32Array(INITIAL_PAGES);
+  holds: Int32Array = new Int32Array(INITIAL_PAGES);
+  priority: Uint8Array = new Uint8Array(INITIAL_PAGES);
+  /** Next page of the same block and lifecycle (snapshots at other counts). */
+  nextInBlock: Int32Array = new Int32Array(INITIAL_PAGES);
+  nextInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
+  previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
+  #free: number[] = [];
+  #size = 0;
+
+  /** Ids ever given out: every live page is below. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** A page that nobody holds yet and no block lists. */
+  create(lifecycle: number, slot: number, priority: number): PageId {
+    const page = this.#free.pop() ?? this.#nextId();
+    this.lifecycle[page] = lifecycle;
+    this.slot[page] = slot;
+    this.block[page] = NONE;
+    this.coverage[page] = 0;
+    this.holds[page] = 0;
+    this.priority[page] = priority;
+    this.nextInBlock[page] = NONE;
+    this.nextInQueue[page] = NONE;
+    this.previousInQueue[page] = NONE;
+    return page;
+  }
+
+  destroy(page: PageId): void {
+    this.slot[page] = NONE;
+    this.#free.push(page);
+  }
+
+  isLive(page: PageId): boolean {
+    return this.slot[page] !== NONE;
+  }
+
+  #nextId(): PageId {
+    if (this.#size === this.slot.length) this.#grow(this.#size * 2);
+    return this.#size++;
+  }
+
+  #grow(pages: number): void {
+    this.lifecycle = grownColumn(this.lifecycle, pages);
+    this.slot = grownColumn(this.slot, pages);
+    this.block = grownColumn(this.block, pages);
+    this.coverage = grownColumn(this.coverage, pages);
+    this.holds = grownColumn(this.holds, pages);
+    this.priority = grownColumn(this.priority, pages);
+    this.nextInBlock = grownColumn(this.nextInBlock, pages);
+    this.nextInQueue = grownColumn(this.nextInQueue, pages);
+    this.previousInQueue = grownColumn(this.previousInQueue, pages);
+  }
+}

@@ -1,0 +1,62 @@
+import { divUp } from '@bufferwise/core-policy';
+import { NONE } from '../columns.ts';
+import type { ManagerState } from '../manager-state.ts';
+import type { BlockId } from '../tree/block-table.ts';
+import type { GroupState } from './group-state.ts';
+import type { RequestState } from './request-state.ts';
+
+/**
+ * Takes hold of the pages that a fresh match found: all of every required group, and of each optional group if it is
+ * complete at the endpoint. Nothing is allocated.
+ */
+export function claimMatch(state: RequestState): void {
+  const { manager, matched } = state;
+  if (matched === 0) return;
+  const { matcher } = manager;
+  const fullBlocks = Math.floor(matched / manager.config.tokensPerBlock);
+  for (let ordinal = 0; ordinal < fullBlocks; ordinal++) state.setBlock(ordinal, matcher.blockAt(ordinal));
+  for (const group of state.groups) {
+    group.complete = isComplete(manager, group, matched);
+    if (!group.complete) continue;
+    if (!group.isAttention) {
+      const last = divUp(matched, manager.config.tokensPerBlock) - 1;
+      group.statePage = manager.tree.snapshotAt(matcher.blockAt(last), group.rules.id, matched - last * manager.config.tokensPerBlock);
+      manager.storage.hold(group.statePage);
+      continue;
+    }
+    forEachLiveBlock(group, matched, (ordinal) => {
+      const page = manager.tree.pageOf(matcher.blockAt(ordinal), group.rules.id);
+      manager.storage.hold(page);
+      group.setPage(ordinal, page);
+    });
+  }
+}
+
+/** Whether the tree has everything that a group needs to continue at the match. */
+function isComplete(manager: ManagerState, group: GroupState, matched: number): boolean {
+  const { tree, matcher } = manager;
+  const { tokensPerBlock } = manager.config;
+  const { rules } = group;
+  const inBlock = (ordinal: number) => Math.min(tokensPerBlock, matched - ordinal * tokensPerBlock);
+  if (rules.policy === 'private') return false;
+  if (rules.policy === 'required') return true;
+  if (rules.kind === 'ssm') {
+    const last = divUp(matched, tokensPerBlock) - 1;
+    return tree.snapshotAt(matcher.blockAt(last) as BlockId, rules.id, inBlock(last)) !== NONE;
+  }
+  if (matched % tokensPerBlock !== 0) return false;
+  let complete = true;
+  forEachLiveBlock(group, matched, (ordinal) => {
+    if (tree.coverage(matcher.blockAt(ordinal), rules.id) < inBlock(ordinal)) complete = false;
+  });
+  return complete;
+}
+
+/** Calls `visit` with the ordinals of the blocks that tokens after `numTokens` read, ascending. */
+export function forEachLiveBlock(group: GroupState, numTokens: number, visit: (ordinal: number) => void): void {
+  const { rules } = group;
+  const numBlocks = divUp(numTokens, rules.tokensPerBlock);
+  const staleBegin = rules.staleBegin(numTokens);
+  for (let ordinal = 0; ordinal < Math.min(staleBegin, numBlocks); ordinal++) visit(ordinal);
+  for (let ordinal = Math.max(staleBegin, rules.staleEnd(numTokens)); ordinal < numBlocks; ordinal++) visit(ordinal);
+}

@@ -1,0 +1,51 @@
+import { NONE } from '../columns.ts';
+import type { GroupState } from './group-state.ts';
+import type { RequestState } from './request-state.ts';
+
+/**
+ * Whether a request still has a use for a page that left the window: it waits to be published. With minimal snapshots
+ * only the pages that a match needs are, so nothing waits; a rebuilt group keeps its pages of the match until the first
+ * commit publishes them.
+ */
+export function awaitsPublication(state: RequestState, group: GroupState, ordinal: number): boolean {
+  if (!group.publishes || !state.mayCommit) return false;
+  const { tokensPerBlock, commitMinSnapshot } = state.manager.config;
+  if (group.rebuilt && !state.hasCommitted && ordinal * tokensPerBlock < state.matched) return true;
+  return !commitMinSnapshot && (ordinal + 1) * tokensPerBlock > state.committed;
+}
+
+/** Pages of a group that `letGoStale` would free for others, given a new history. Changes nothing. */
+export function countReleasable(state: RequestState, group: GroupState, historyLength: number): number {
+  const end = group.rules.staleEnd(group.rules.keptAt(historyLength));
+  let count = 0;
+  for (let ordinal = Math.max(group.letGoEnd, group.rules.numSinkBlocks); ordinal < end; ordinal++) {
+    const page = group.page(ordinal);
+    if (page === NONE || awaitsPublication(state, group, ordinal)) continue;
+    if (state.manager.storage.pages.holds[page] === 1) count++;
+  }
+  return count;
+}
+
+/** Lets go of the pages that no later token reads, given the request's history, and stops showing their slots. */
+export function letGoStale(state: RequestState, group: GroupState): void {
+  if (!group.isAttention || group.rules.windowSize === null) return;
+  const { rules } = group;
+  const numBlocks = state.numBlocks;
+  const hiddenEnd = Math.min(rules.staleEnd(state.history), numBlocks);
+  for (let ordinal = Math.max(group.hiddenEnd, rules.numSinkBlocks); ordinal < hiddenEnd; ordinal++) group.showIndex(ordinal, NONE);
+  group.hiddenEnd = Math.max(group.hiddenEnd, hiddenEnd);
+
+  const keptFrom = Math.min(rules.staleEnd(rules.keptAt(state.history)), numBlocks);
+  let waiting = NONE;
+  for (let ordinal = Math.max(group.letGoEnd, rules.numSinkBlocks); ordinal < keptFrom; ordinal++) {
+    const page = group.page(ordinal);
+    if (page === NONE) continue;
+    if (awaitsPublication(state, group, ordinal)) {
+      if (waiting === NONE) waiting = ordinal;
+      continue;
+    }
+    group.setPage(ordinal, NONE);
+    state.manager.storage.release(page);
+  }
+  group.letGoEnd = Math.max(group.letGoEnd, waiting === NONE ? keptFrom : waiting);
+}

@@ -1,0 +1,178 @@
+import { NONE } from '../columns.ts';
+import type { PageId } from '../page/page-table.ts';
+import type { BlockId } from '../tree/block-table.ts';
+import type { GroupState } from './group-state.ts';
+import type { RequestState } from './request-state.ts';
+
+/** The tree block of a full block of the request's committed tokens; put (back) into the tree, with its ancestors, when it is not there. */
+export function ensureBlock(state: RequestState, ordinal: number): BlockId {
+  const { tree, config } = state.manager;
+  let present = ordinal;
+  while (present >= 0 && state.block(present) === NONE) present--;
+  let block = present < 0 ? tree.ensureRoot(state.scope) : state.block(present);
+  for (let next = present + 1; next <= ordinal; next++) {
+    const offset = next * config.tokensPerBlock;
+    const known = tree.findChild(block, state.tokens, offset, config.tokensPerBlock);
+    block = known !== NONE ? known : tree.insertChild(block, state.tokens, offset, config.tokensPerBlock);
+    state.setBlock(next, block);
+  }
+  return block;
+}
+
+/**
+ * Publishes the pages of a full block that has just been committed. Where an identical block has a page already, the
+ * request takes that one and gives its own back, unless no later token of its reads it.
+ */
+export function publishBlock(state: RequestState, ordinal: number): void {
+  const block = ensureBlock(state, ordinal);
+  for (const group of state.groups) if (group.isAttention && group.publishes) publishOrShare(state, group, ordinal, block);
+}
+
+/** Lists the request's page of a full block, or swaps it for the one that is listed. */
+export function publishOrShare(state: RequestState, group: GroupState, ordinal: number, block: BlockId): void {
+  const { tree, storage, config } = state.manager;
+  const page = group.page(ordinal);
+  if (page === NONE || storage.pages.block[page] === block) return;
+  if (tree.wants(block, group.rules.id, config.tokensPerBlock)) {
+    tree.link(block, page, config.tokensPerBlock);
+    return;
+  }
+  const shared = group.rules.isLive(ordinal, group.rules.keptAt(state.history)) ? tree.pageOf(block, group.rules.id) : NONE;
+  if (shared !== NONE) storage.hold(shared);
+  group.setPage(ordinal, shared);
+  if (state.status === 'active') {
+    group.showIndex(ordinal, shared !== NONE && group.rules.isLive(ordinal, state.history) ? storage.pages.slot[shared] : NONE);
+  }
+  storage.release(page);
+}
+
+/**
+ * Makes the request's own path whole again: pages that it still holds, that the tree lost, and that a match at `count`
+ * tokens needs are listed again, in blocks that are put back where they are gone.
+ */
+export function restorePath(state: RequestState, count: number): void {
+  const { tree, storage, config } = state.manager;
+  if (state.seenLosses === tree.heldLosses) return;
+  state.seenLosses = tree.heldLosses;
+  const fullBlocks = Math.floor(state.committed / config.tokensPerBlock);
+  for (let ordinal = 0; ordinal < fullBlocks; ordinal++) {
+    for (const group of state.groups) {
+      if (!group.isAttention || !group.publishes || !group.rules.isLive(ordinal, group.rules.keptAt(count))) continue;
+      const page = group.page(ordinal);
+      if (page === NONE || storage.pages.block[page] !== NONE) continue;
+      const block = ensureBlock(state, ordinal);
+      if (tree.wants(block, group.rules.id, config.tokensPerBlock)) tree.link(block, page, config.tokensPerBlock);
+    }
+  }
+}
+
+/** A page of the last committed tokens that may be published: of the block's tail, or the state. */
+interface TailPage {
+  group: GroupState;
+  /** The request's own page. */
+  page: PageId;
+  /** Eviction priority in the tree. */
+  priority: number;
+}
+
+/**
+ * Publishes what a match at exactly the committed count needs besides full blocks: the attention pages of the partial last
+ * block, and the state after the last token.
+ *
+ * `copy`: the request goes on writing, so copies go into the tree; each that finds no slot is counted as missed and left
+ * out. `move`: the request writes no more, so its own pages do.
+ */
+export function publishTail(state: RequestState, how: 'copy' | 'move', parts: { tail: boolean; state: boolean }): void {
+  const { tokensPerBlock } = state.manager.config;
+  const partial = state.committed % tokensPerBlock;
+  const inBlock = partial === 0 ? tokensPerBlock : partial;
+  const ordinal = (state.committed - inBlock) / tokensPerBlock;
+  const candidates = tailPages(state, ordinal, { tail: parts.tail && partial > 0, state: parts.state });
+  const wanted = wantedPages(state, candidates, findTailBlock(state, ordinal, inBlock, candidates), inBlock);
+  if (wanted.length === 0) return;
+  if (how === 'move') linkAll(state, wanted, ordinal, inBlock);
+  else linkCopies(state, wanted, ordinal, inBlock);
+}
+
+function tailPages(state: RequestState, ordinal: number, parts: { tail: boolean; state: boolean }): TailPage[] {
+  const { pages } = state.manager.storage;
+  const found: TailPage[] = [];
+  for (const group of state.groups) {
+    if (!group.publishes) continue;
+    if (group.isAttention) {
+      const page = parts.tail && group.rules.policy === 'required' ? group.page(ordinal) : NONE;
+      if (page !== NONE && pages.block[page] === NONE) found.push({ group, page, priority: pages.priority[page] });
+    } else if (parts.state && group.statePage !== NONE) {
+      found.push({ group, page: group.statePage, priority: group.snapshotPriority });
+    }
+  }
+  return found;
+}
+
+/**
+ * The block that the tail's pages would go to: the block of exactly these tokens, else of the longer siblings that cover
+ * them the one where most pages find room, else NONE. Changes nothing.
+ */
+function findTailBlock(state: RequestState, ordinal: number, inBlock: number, candidates: readonly TailPage[]): BlockId {
+  const { tree, config } = state.manager;
+  const offset = ordinal * config.tokensPerBlock;
+  if (inBlock === config.tokensPerBlock) return state.block(ordinal);
+  const parent = ordinal === 0 ? tree.root(state.scope) : state.block(ordinal - 1);
+  if (parent === NONE) return NONE;
+  const exact = tree.findChild(parent, state.tokens, offset, inBlock);
+  if (exact !== NONE) return exact;
+  let best = NONE;
+  let most = -1;
+  for (let child = tree.blocks.firstChild[parent]; child !== NONE; child = tree.blocks.nextSibling[child]) {
+    if (tree.blocks.commonPrefix(child, state.tokens, offset, inBlock) < inBlock) continue;
+    const room = wantedPages(state, candidates, child, inBlock).length;
+    if (room <= most) continue;
+    most = room;
+    best = child;
+  }
+  return best;
+}
+
+function wantedPages(state: RequestState, candidates: readonly TailPage[], block: BlockId, inBlock: number): TailPage[] {
+  if (block === NONE) return [...candidates];
+  return candidates.filter(({ group }) => state.manager.tree.wants(block, group.rules.id, inBlock));
+}
+
+function linkAll(state: RequestState, wanted: readonly TailPage[], ordinal: number, inBlock: number): void {
+  const { tree, storage } = state.manager;
+  const block = ensureTailBlock(state, ordinal, inBlock, wanted);
+  for (const { group, page, priority } of wanted) {
+    if (!tree.wants(block, group.rules.id, inBlock)) continue;
+    storage.pages.priority[page] = priority;
+    tree.link(block, page, inBlock);
+  }
+}
+
+function linkCopies(state: RequestState, wanted: readonly TailPage[], ordinal: number, inBlock: number): void {
+  const { storage, commands, missedSnapshots } = state.manager;
+  const copies: TailPage[] = [];
+  for (const { group, page, priority } of wanted) {
+    const { poolGroup, id } = group.rules;
+    if (storage.free(poolGroup) + storage.evictable(poolGroup) === 0) {
+      missedSnapshots[id]++;
+      continue;
+    }
+    // Evicting may take blocks of this very path along; the block is looked for only when all copies have their slots.
+    storage.makeRoom(poolGroup, 1);
+    const copy = storage.createHeld(id, priority);
+    commands.copy(poolGroup, storage.pages.slot[page], storage.pages.slot[copy]);
+    copies.push({ group, page: copy, priority });
+  }
+  if (copies.length === 0) return;
+  commands.execute();
+  linkAll(state, copies, ordinal, inBlock);
+  for (const { page } of copies) storage.release(page);
+}
+
+function ensureTailBlock(state: RequestState, ordinal: number, inBlock: number, wanted: readonly TailPage[]): BlockId {
+  const { tree, config } = state.manager;
+  if (inBlock === config.tokensPerBlock) return ensureBlock(state, ordinal);
+  const parent = ordinal === 0 ? tree.ensureRoot(state.scope) : ensureBlock(state, ordinal - 1);
+  const known = findTailBlock(state, ordinal, inBlock, wanted);
+  return known !== NONE ? known : tree.insertChild(parent, state.tokens, ordinal * config.tokensPerBlock, inBlock);
+}

@@ -1,0 +1,99 @@
+import { divUp } from '@bufferwise/core-policy';
+import { grownColumn, NONE } from '../columns.ts';
+import type { ManagerState } from '../manager-state.ts';
+import type { BlockId } from '../tree/block-table.ts';
+import type { TokenBuffer } from '../tree/token-seq.ts';
+import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
+import { GroupState } from './group-state.ts';
+import type { MatchDepths } from './match.ts';
+import type { PriorityFn } from './priority.ts';
+
+/**
+ * One request between creation and close: suspended -> active <-> suspended -> closed.
+ *
+ * Lengths in tokens, always `committed <= history <= capacity`. The rules that change a state stand in `resume.ts`,
+ * `resize.ts` and `commit.ts`; this file only says what there is.
+ */
+export class RequestState {
+  readonly manager: ManagerState;
+  readonly id: number | undefined;
+  readonly scope: string;
+  readonly groups: readonly GroupState[];
+  readonly depths: Readonly<MatchDepths>;
+  /** Tokens of the match. */
+  readonly matched: number;
+  /** Exactly the committed tokens. */
+  readonly tokens: TokenBuffer;
+  status: 'suspended' | 'active' | 'closed' = 'suspended';
+  committed: number;
+  history: number;
+  capacity: number;
+  resumedBefore = false;
+  /** Whether anything was committed after the match. */
+  hasCommitted = false;
+  /** False after `stopCommitting`. */
+  mayCommit = true;
+  /** True once a commit with `end` moved the request's own pages into the tree. */
+  ended = false;
+  /** The tree's `heldLosses` when this request last made its path whole. */
+  seenLosses: number;
+  readonly #priority: PriorityFn | undefined;
+  #blocks = new Int32Array(16).fill(NONE);
+  #generations = new Uint32Array(16);
+
+  constructor(options: {
+    manager: ManagerState;
+    id: number | undefined;
+    scope: string;
+    tokens: TokenBuffer;
+    depths: MatchDepths;
+    priority: PriorityFn | undefined;
+  }) {
+    this.manager = options.manager;
+    this.id = options.id;
+    this.scope = options.scope;
+    this.tokens = options.tokens;
+    this.depths = Object.freeze({ ...options.depths });
+    this.matched = options.depths.usable;
+    this.committed = this.history = this.capacity = this.matched;
+    this.groups = options.manager.groups.map((rules) => new GroupState(rules));
+    this.seenLosses = options.manager.tree.heldLosses;
+    this.#priority = options.priority;
+  }
+
+  get numBlocks(): number {
+    return divUp(this.capacity, this.manager.config.tokensPerBlock);
+  }
+
+  get hasPriority(): boolean {
+    return this.#priority !== undefined;
+  }
+
+  /** Asks for the priority of the snapshot that a commit up to `count` tokens may take: that of its block. */
+  askSnapshotPriority(count: number): void {
+    const ordinal = Math.max(0, divUp(count, this.manager.config.tokensPerBlock) - 1);
+    for (const group of this.groups) if (!group.isAttention && group.publishes) group.snapshotPriority = this.priorityOf(ordinal, group);
+  }
+
+  /** Eviction priority of a page of a block, 0 … 100. Throws when the caller's function answers anything else. */
+  priorityOf(ordinal: number, group: GroupState): number {
+    return this.#priority === undefined ? DEFAULT_PRIORITY : this.manager.checkedPriority(this.#priority(ordinal, group.rules.lifecycle));
+  }
+
+  /** The tree block of a committed full block, or NONE when it is not in the tree (any more). */
+  block(ordinal: number): BlockId {
+    if (ordinal >= this.#blocks.length) return NONE;
+    const block = this.#blocks[ordinal];
+    return block !== NONE && this.manager.tree.blocks.generation[block] === this.#generations[ordinal] ? block : NONE;
+  }
+
+  setBlock(ordinal: number, block: BlockId): void {
+    if (ordinal >= this.#blocks.length) {
+      const length = Math.max(this.#blocks.length * 2, ordinal + 1);
+      this.#blocks = grownColumn(this.#blocks, length, NONE);
+      this.#generations = grownColumn(this.#generations, length);
+    }
+    this.#blocks[ordinal] = block;
+    this.#generations[ordinal] = this.manager.tree.blocks.generation[block];
+  }
+}

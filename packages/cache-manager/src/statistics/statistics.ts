@@ -1,0 +1,64 @@
+import type { LayerGroupId, ReusePolicy } from '@bufferwise/core-policy';
+import { NONE } from '../columns.ts';
+import type { ManagerState } from '../manager-state.ts';
+
+/** Slots of one pool group in one tier. */
+export interface PoolGroupStatistics {
+  /** Bytes of one slot over all pools of the group. */
+  readonly slotBytes: number;
+  /** Slots there are. */
+  readonly total: number;
+  /** Slots without a page. */
+  readonly free: number;
+  /** Pages that nobody holds: room for whoever asks. */
+  readonly evictable: number;
+  /** `free + evictable`. */
+  readonly available: number;
+  /** `total - available`. */
+  readonly unavailable: number;
+}
+
+/** Counts of one group since the manager was made. */
+export interface GroupStatistics {
+  readonly groupId: LayerGroupId;
+  readonly policy: ReusePolicy;
+  /** Pages that exist now, held or listed. */
+  readonly pages: number;
+  /** Pages evicted to make room. */
+  readonly evictedPages: number;
+  /** Snapshots and tail copies left out for want of a slot. */
+  readonly missedSnapshots: number;
+}
+
+export interface CacheStatistics {
+  /** Requests that are not closed. */
+  readonly openRequests: number;
+  /** Published blocks, over all scopes. */
+  readonly blocks: number;
+  /** Index = group id. */
+  readonly groups: readonly GroupStatistics[];
+}
+
+export function poolGroupStatistics(state: ManagerState): PoolGroupStatistics[] {
+  return state.storage.poolGroups.map(({ slotBytes, slots, droppable }) => {
+    const available = slots.free + droppable.count;
+    return { slotBytes, total: slots.slots, free: slots.free, evictable: droppable.count, available, unavailable: slots.slots - available };
+  });
+}
+
+export function cacheStatistics(state: ManagerState): CacheStatistics {
+  const { pages, evictedPages } = state.storage;
+  const counts = state.groups.map(() => 0);
+  for (let page = 0; page < pages.size; page++) if (pages.slot[page] !== NONE) counts[pages.lifecycle[page]]++;
+  return {
+    openRequests: state.open.size,
+    blocks: state.tree.blocks.count - state.tree.roots.size,
+    groups: state.groups.map(({ id, policy }) => ({
+      groupId: id,
+      policy,
+      pages: counts[id],
+      evictedPages: evictedPages[id],
+      missedSnapshots: state.missedSnapshots[id],
+    })),
+  };
+}

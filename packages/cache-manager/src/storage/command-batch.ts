@@ -1,0 +1,53 @@
+import { grownColumn } from '../columns.ts';
+import type { PageCommand } from '../ports/page-device.ts';
+import type { StorageManager } from './storage-manager.ts';
+
+/** Copies and clears of one step, collected by pool group and handed to the device as one submission. Used again and again. */
+export class CommandBatch {
+  readonly #storage: StorageManager;
+  readonly #copies: SlotPairs[];
+  readonly #clears: SlotPairs[];
+
+  constructor(storage: StorageManager) {
+    this.#storage = storage;
+    this.#copies = storage.poolGroups.map(() => new SlotPairs());
+    this.#clears = storage.poolGroups.map(() => new SlotPairs());
+  }
+
+  copy(poolGroup: number, source: number, target: number): void {
+    this.#copies[poolGroup].push(source, target);
+  }
+
+  clear(poolGroup: number, slot: number): void {
+    this.#clears[poolGroup].push(slot, slot);
+  }
+
+  /** Hands everything in, and forgets it. */
+  execute(): void {
+    const commands: PageCommand[] = [];
+    this.#storage.poolGroups.forEach(({ memories: pools }, index) => {
+      const copies = this.#copies[index];
+      if (copies.count > 0) commands.push({ kind: 'copy', pools, sources: copies.sources, targets: copies.targets, count: copies.count });
+      const clears = this.#clears[index];
+      if (clears.count > 0) commands.push({ kind: 'clear', pools, slots: clears.targets, count: clears.count });
+      copies.count = 0;
+      clears.count = 0;
+    });
+    if (commands.length > 0) this.#storage.device.execute(commands);
+  }
+}
+
+class SlotPairs {
+  sources = new Int32Array(16);
+  targets = new Int32Array(16);
+  count = 0;
+
+  push(source: number, target: number): void {
+    if (this.count === this.sources.length) {
+      this.sources = grownColumn(this.sources, this.count * 2);
+      this.targets = grownColumn(this.targets, this.count * 2);
+    }
+    this.sources[this.count] = source;
+    this.targets[this.count++] = target;
+  }
+}

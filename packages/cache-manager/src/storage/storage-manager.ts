@@ -1,0 +1,157 @@
+import { SlotAllocator, type StorageLayout } from '@bufferwise/scratch-allocator';
+import { NONE } from '../columns.ts';
+import { LruQueue } from '../eviction/lru-queue.ts';
+import { type PageId, PageTable } from '../page/page-table.ts';
+import type { PageDevice, PoolMemory } from '../ports/page-device.ts';
+import type { GroupRules } from '../request/group-rules.ts';
+
+/** One pool group on the device: its slots, its memories, and which of its pages may go. */
+export interface PoolGroup {
+  readonly slots: SlotAllocator;
+  readonly memories: readonly PoolMemory[];
+  readonly droppable: LruQueue;
+  /** Bytes of one slot over all pools. */
+  readonly slotBytes: number;
+  /** Whether its demand grows with the sequence: some lifecycle of it is attention. */
+  readonly grows: boolean;
+}
+
+/**
+ * Device memory by slots, and the life of pages between being created and being freed.
+ *
+ * A page is held by requests, or listed by a tree block, or both. Held: nobody may take it. Only listed: it waits in the
+ * queue of its pool group. Neither: it is freed at once.
+ */
+export class StorageManager {
+  readonly pages = new PageTable();
+  readonly poolGroups: readonly PoolGroup[];
+  readonly device: PageDevice;
+  readonly #groups: readonly GroupRules[];
+  readonly #oneSlot = new Int32Array(1);
+  /** Takes a listed page out of the tree; set once by the manager, which owns both. */
+  #removeFromTree: (page: PageId) => void = () => {};
+  #ready: Promise<void> | null = null;
+  #evictedPages: Float64Array;
+
+  constructor(options: { layout: StorageLayout; groups: readonly GroupRules[]; numSlots: readonly number[]; device: PageDevice }) {
+    this.device = options.device;
+    this.#groups = options.groups;
+    this.#evictedPages = new Float64Array(options.groups.length);
+    const created: PoolMemory[] = [];
+    try {
+      this.poolGroups = options.layout.poolGroups.map((desc, index) => {
+        const memories = desc.pools.map((pool, poolIndex) => {
+          const spec = { label: `pool group ${index} pool ${poolIndex}`, slotBytes: pool.slotBytes, numSlots: options.numSlots[index] };
+          const memory = this.device.createPool(spec);
+          created.push(memory);
+          return memory;
+        });
+        return {
+          slots: new SlotAllocator(options.numSlots[index]),
+          memories,
+          droppable: new LruQueue(this.pages),
+          slotBytes: desc.slotBytes,
+          grows: desc.lifecycleIds.some((id) => options.groups[id].kind === 'attention'),
+        };
+      });
+    } catch (error) {
+      for (const memory of created) memory.destroy();
+      throw error;
+    }
+  }
+
+  onEvict(removeFromTree: (page: PageId) => void): void {
+    this.#removeFromTree = removeFromTree;
+  }
+
+  /** Settles once all pool memory is known to exist. */
+  ready(): Promise<void> {
+    this.#ready ??= Promise.all(this.poolGroups.flatMap((group) => group.memories.map((memory) => memory.ready))).then(() => undefined);
+    return this.#ready;
+  }
+
+  /** Pages evicted so far, by group. */
+  get evictedPages(): Float64Array {
+    return this.#evictedPages;
+  }
+
+  free(poolGroup: number): number {
+    return this.poolGroups[poolGroup].slots.free;
+  }
+
+  evictable(poolGroup: number): number {
+    return this.poolGroups[poolGroup].droppable.count;
+  }
+
+  /** Slots that nobody can have now: neither free nor evictable. */
+  unavailable(poolGroup: number): number {
+    const { slots, droppable } = this.poolGroups[poolGroup];
+    return slots.slots - slots.free - droppable.count;
+  }
+
+  /** Evicts until `count` slots of the pool group are free. The caller has made sure that free and evictable suffice. */
+  makeRoom(poolGroup: number, count: number): void {
+    const { slots, droppable } = this.poolGroups[poolGroup];
+    while (slots.free < count) {
+      const victim = droppable.first();
+      this.#evictedPages[this.pages.lifecycle[victim]]++;
+      this.#removeFromTree(victim);
+    }
+  }
+
+  /** Takes every page that nobody holds out of the tree. */
+  dropAll(): void {
+    for (const { droppable } of this.poolGroups) {
+      while (droppable.count > 0) this.#removeFromTree(droppable.first());
+    }
+  }
+
+  /** Takes one free slot. The caller has made room. */
+  takeSlot(poolGroup: number): number {
+    this.poolGroups[poolGroup].slots.allocate(1, this.#oneSlot);
+    return this.#oneSlot[0];
+  }
+
+  releaseSlot(poolGroup: number, slot: number): void {
+    this.poolGroups[poolGroup].slots.release(slot);
+  }
+
+  /** A new page of a group in a free slot, held once. The caller has made room. */
+  createHeld(group: number, priority: number): PageId {
+    const page = this.pages.create(group, this.takeSlot(this.#groups[group].poolGroup), priority);
+    this.pages.holds[page] = 1;
+    return page;
+  }
+
+  /** Keeps a page from being taken until `release`. */
+  hold(page: PageId): void {
+    if (this.pages.holds[page]++ === 0) this.#queueOf(page).remove(page);
+  }
+
+  /** Lets go of a page: the last to do so leaves it to the queue when the tree lists it, else frees it. */
+  release(page: PageId): void {
+    const { holds, block } = this.pages;
+    if (--holds[page] > 0) return;
+    if (block[page] === NONE) this.#free(page);
+    else this.#queueOf(page).push(page);
+  }
+
+  /** Called when a page that nobody holds has left the tree. */
+  freed(page: PageId): void {
+    this.#queueOf(page).remove(page);
+    this.#free(page);
+  }
+
+  destroy(): void {
+    for (const group of this.poolGroups) for (const memory of group.memories) memory.destroy();
+  }
+
+  #queueOf(page: PageId): LruQueue {
+    return this.poolGroups[this.#groups[this.pages.lifecycle[page]].poolGroup].droppable;
+  }
+
+  #free(page: PageId): void {
+    this.releaseSlot(this.#groups[this.pages.lifecycle[page]].poolGroup, this.pages.slot[page]);
+    this.pages.destroy(page);
+  }
+}

@@ -1,0 +1,121 @@
+import { divUp } from '@bufferwise/core-policy';
+import { NONE } from '../columns.ts';
+import type { ManagerState } from '../manager-state.ts';
+import type { BlockId } from '../tree/block-table.ts';
+import { InvariantError } from './invariant-error.ts';
+
+/** See `checkInvariants`. */
+export function checkState(state: ManagerState): void {
+  if (state.closed) return;
+  const findings: string[] = [];
+  const expect = (holds: boolean, text: () => string) => {
+    if (!holds) findings.push(text());
+  };
+  checkTree(state, expect);
+  checkPages(state, expect);
+  checkRequests(state, expect);
+  if (findings.length > 0) throw new InvariantError(findings);
+}
+
+type Expect = (holds: boolean, text: () => string) => void;
+
+/** Every block is reachable, linked both ways, listed in the index, and has pages or children; only full blocks have children. */
+function checkTree(state: ManagerState, expect: Expect): void {
+  const { blocks, roots } = state.tree;
+  let reached = 0;
+  const visit = (block: BlockId, isRoot: boolean): void => {
+    reached++;
+    let children = 0;
+    let previous = NONE;
+    let seenFull = false;
+    for (let child = blocks.firstChild[block]; child !== NONE; child = blocks.nextSibling[child]) {
+      children++;
+      const isFull = blocks.numTokens[child] === blocks.tokensPerBlock;
+      expect(blocks.parent[child] === block, () => `block ${child} does not name its parent ${block}`);
+      expect(blocks.previousSibling[child] === previous, () => `block ${child} does not name its sibling ${previous}`);
+      expect(blocks.ordinal[child] === blocks.ordinal[block] + 1, () => `block ${child} has ordinal ${blocks.ordinal[child]}`);
+      expect(!(seenFull && !isFull), () => `partial block ${child} stands behind a full sibling`);
+      seenFull ||= isFull;
+      previous = child;
+      visit(child, false);
+    }
+    let pages = 0;
+    for (let group = 0; group < state.groups.length; group++) {
+      for (let page = blocks.firstPage(block, group); page !== NONE; page = state.storage.pages.nextInBlock[page]) {
+        pages++;
+        const coverage = state.storage.pages.coverage[page];
+        expect(state.storage.pages.block[page] === block, () => `page ${page} does not name its block ${block}`);
+        expect(state.storage.pages.lifecycle[page] === group, () => `page ${page} is listed for group ${group}`);
+        expect(coverage > 0 && coverage <= blocks.numTokens[block], () => `page ${page} covers ${coverage} of ${blocks.numTokens[block]} tokens`);
+        expect(state.groups[group].policy !== 'private', () => `private page ${page} is published`);
+      }
+      const isAttention = state.groups[group].kind === 'attention';
+      const first = blocks.firstPage(block, group);
+      expect(!(isAttention && first !== NONE && state.storage.pages.nextInBlock[first] !== NONE), () => `block ${block} lists two pages of group ${group}`);
+    }
+    expect(pages === blocks.numPages[block], () => `block ${block} counts ${blocks.numPages[block]} pages and has ${pages}`);
+    expect(pages > 0 || children > 0, () => `block ${block} has neither pages nor children`);
+    expect(isRoot ? pages === 0 : blocks.numTokens[block] > 0, () => `block ${block} has no tokens`);
+    expect(children === 0 || isRoot || blocks.numTokens[block] === blocks.tokensPerBlock, () => `partial block ${block} has children`);
+  };
+  for (const root of roots.values()) visit(root, true);
+  expect(reached === blocks.count, () => `${blocks.count} blocks exist, ${reached} are reached`);
+}
+
+/** Every slot has one owner; every page is held as often as requests name it; exactly the listed unheld pages are queued. */
+function checkPages(state: ManagerState, expect: Expect): void {
+  const { pages, poolGroups } = state.storage;
+  const holds = new Int32Array(pages.size);
+  const owners = poolGroups.map(() => new Map<number, string>());
+  const own = (poolGroup: number, slot: number, owner: string) => {
+    const other = owners[poolGroup].get(slot);
+    expect(other === undefined, () => `slot ${slot} of pool group ${poolGroup} belongs to ${other} and to ${owner}`);
+    expect(poolGroups[poolGroup].slots.isAllocated(slot), () => `slot ${slot} of pool group ${poolGroup} is free and belongs to ${owner}`);
+    owners[poolGroup].set(slot, owner);
+  };
+  for (const request of state.open) {
+    for (const group of request.groups) {
+      for (let ordinal = 0; ordinal < request.numBlocks; ordinal++) if (group.page(ordinal) !== NONE) holds[group.page(ordinal)]++;
+      if (group.statePage !== NONE) holds[group.statePage]++;
+      for (const slot of group.scratchSlots) own(group.rules.poolGroup, slot, `scratch of request ${request.id}`);
+    }
+  }
+  const queued = new Set<number>();
+  for (const { droppable } of poolGroups) for (const page of droppable) queued.add(page);
+  for (let page = 0; page < pages.size; page++) {
+    if (!pages.isLive(page)) continue;
+    own(state.groups[pages.lifecycle[page]].poolGroup, pages.slot[page], `page ${page}`);
+    const listed = pages.block[page] !== NONE;
+    expect(pages.holds[page] === holds[page], () => `page ${page} counts ${pages.holds[page]} holds and has ${holds[page]}`);
+    expect(holds[page] > 0 || listed, () => `page ${page} is neither held nor listed`);
+    expect(queued.has(page) === (holds[page] === 0 && listed), () => `page ${page} is ${queued.has(page) ? '' : 'not '}queued`);
+  }
+  poolGroups.forEach(({ slots, droppable }, index) => {
+    expect(slots.free + owners[index].size === slots.slots, () => `pool group ${index}: ${slots.free} free and ${owners[index].size} owned of ${slots.slots} slots`);
+    expect([...droppable].length === droppable.count, () => `pool group ${index} counts ${droppable.count} droppable pages`);
+  });
+}
+
+/** Lengths are in order; indices show exactly the live pages of active requests. */
+function checkRequests(state: ManagerState, expect: Expect): void {
+  const { tokensPerBlock } = state.config;
+  for (const request of state.open) {
+    const name = `request ${request.id ?? ''}`;
+    const ordered = request.committed <= request.history && request.history <= request.capacity;
+    expect(ordered, () => `${name}: ${request.committed} committed, ${request.history} history, ${request.capacity} capacity`);
+    expect(request.tokens.length === request.committed, () => `${name} keeps ${request.tokens.length} tokens of ${request.committed} committed`);
+    for (const group of request.groups) {
+      if (!group.isAttention) {
+        expect(request.status !== 'active' || group.statePage !== NONE, () => `${name} is active without state of group ${group.rules.id}`);
+        continue;
+      }
+      const indices = group.indices(request.numBlocks);
+      for (let ordinal = 0; ordinal < divUp(request.capacity, tokensPerBlock); ordinal++) {
+        const page = group.page(ordinal);
+        const shown = request.status === 'active' && page !== NONE && group.rules.isLive(ordinal, request.history);
+        const index = shown ? state.storage.pages.slot[page] : NONE;
+        expect(indices[ordinal] === index, () => `${name}: group ${group.rules.id} block ${ordinal} shows ${indices[ordinal]} instead of ${index}`);
+      }
+    }
+  }
+}

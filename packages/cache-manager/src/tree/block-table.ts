@@ -1,0 +1,139 @@
+import { grownColumn, NONE } from '../columns.ts';
+import { type MultimodalDigest, sameDigest, type TokenBuffer } from './token-seq.ts';
+
+/** Index of a block in its table. Ids are used again; a generation tells whether an old id still names the same block. */
+export type BlockId = number;
+
+const INITIAL_BLOCKS = 64;
+
+/**
+ * The nodes of the radix trees as columns: who hangs where, which tokens, which pages.
+ *
+ * A root stands for the empty beginning of one scope; it has no tokens and ordinal -1. Only full blocks have children.
+ * The table knows no rule; `RadixTree` keeps it in order.
+ */
+export class BlockTable {
+  readonly tokensPerBlock: number;
+  readonly numLifecycles: number;
+  parent: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  ordinal: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  numTokens: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  hash: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  generation: Uint32Array = new Uint32Array(INITIAL_BLOCKS);
+  firstChild: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  nextSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  previousSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  numPages: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  /** Head of the chain of pages: entry `block * numLifecycles + lifecycle`. */
+  #firstPage: Int32Array;
+  #tokens: Uint32Array;
+  #digests = new Map<BlockId, Map<number, MultimodalDigest>>();
+  #free: number[] = [];
+  #size = 0;
+  #live = 0;
+
+  constructor(tokensPerBlock: number, numLifecycles: number) {
+    this.tokensPerBlock = tokensPerBlock;
+    this.numLifecycles = numLifecycles;
+    this.#firstPage = new Int32Array(INITIAL_BLOCKS * numLifecycles).fill(NONE);
+    this.#tokens = new Uint32Array(INITIAL_BLOCKS * tokensPerBlock);
+  }
+
+  /** Blocks in use, roots included. */
+  get count(): number {
+    return this.#live;
+  }
+
+  /** Ids ever given out: every live block is below. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** A block without links that holds `count` tokens of `tokens` from `offset` on. */
+  create(ordinal: number, tokens: TokenBuffer | null, offset: number, count: number, hash: number): BlockId {
+    const block = this.#free.pop() ?? this.#nextId();
+    this.#live++;
+    this.parent[block] = NONE;
+    this.ordinal[block] = ordinal;
+    this.numTokens[block] = count;
+    this.hash[block] = hash;
+    this.firstChild[block] = NONE;
+    this.nextSibling[block] = NONE;
+    this.previousSibling[block] = NONE;
+    this.numPages[block] = 0;
+    if (tokens !== null) this.#storeTokens(block, tokens, offset, count);
+    return block;
+  }
+
+  /** Gives the id back. The block must have neither links nor pages. */
+  destroy(block: BlockId): void {
+    this.generation[block]++;
+    this.ordinal[block] = NONE;
+    this.numTokens[block] = NONE;
+    this.#digests.delete(block);
+    this.#free.push(block);
+    this.#live--;
+  }
+
+  isLive(block: BlockId): boolean {
+    return this.numTokens[block] !== NONE;
+  }
+
+  firstPage(block: BlockId, lifecycle: number): number {
+    return this.#firstPage[block * this.numLifecycles + lifecycle];
+  }
+
+  setFirstPage(block: BlockId, lifecycle: number, page: number): void {
+    this.#firstPage[block * this.numLifecycles + lifecycle] = page;
+  }
+
+  tokenAt(block: BlockId, index: number): number {
+    return this.#tokens[block * this.tokensPerBlock + index];
+  }
+
+  /** Tokens at the beginning of the block that equal those of `tokens` from `offset` on. */
+  commonPrefix(block: BlockId, tokens: TokenBuffer, offset: number, limit: number): number {
+    const end = Math.min(limit, this.numTokens[block]);
+    const base = block * this.tokensPerBlock;
+    const mine = this.#tokens;
+    const theirs = tokens.values;
+    let common = 0;
+    while (common < end && mine[base + common] === theirs[offset + common]) common++;
+    const digests = this.#digests.get(block);
+    if (digests === undefined && tokens.digests === null) return common;
+    for (let i = 0; i < common; i++) {
+      if (!sameDigest(digests?.get(i), tokens.digests?.get(offset + i))) return i;
+    }
+    return common;
+  }
+
+  #nextId(): BlockId {
+    if (this.#size === this.parent.length) this.#grow(this.#size * 2);
+    return this.#size++;
+  }
+
+  #storeTokens(block: BlockId, tokens: TokenBuffer, offset: number, count: number): void {
+    this.#tokens.set(tokens.values.subarray(offset, offset + count), block * this.tokensPerBlock);
+    if (tokens.digests === null) return;
+    for (let i = 0; i < count; i++) {
+      const digest = tokens.digests.get(offset + i);
+      if (digest === undefined) continue;
+      const own = this.#digests.get(block) ?? new Map<number, MultimodalDigest>();
+      this.#digests.set(block, own.set(i, digest));
+    }
+  }
+
+  #grow(blocks: number): void {
+    this.parent = grownColumn(this.parent, blocks, NONE);
+    this.ordinal = grownColumn(this.ordinal, blocks);
+    this.numTokens = grownColumn(this.numTokens, blocks);
+    this.hash = grownColumn(this.hash, blocks);
+    this.generation = grownColumn(this.generation, blocks);
+    this.firstChild = grownColumn(this.firstChild, blocks, NONE);
+    this.nextSibling = grownColumn(this.nextSibling, blocks, NONE);
+    this.previousSibling = grownColumn(this.previousSibling, blocks, NONE);
+    this.numPages = grownColumn(this.numPages, blocks);
+    this.#firstPage = grownColumn(this.#firstPage, blocks * this.numLifecycles, NONE);
+    this.#tokens = grownColumn(this.#tokens, blocks * this.tokensPerBlock);
+  }
+}

@@ -1,0 +1,258 @@
+import { NONE } from '../columns.ts';
+import type { GroupRules } from '../request/group-rules.ts';
+import type { PageId, PageTable } from '../page/page-table.ts';
+import { type BlockId, BlockTable } from './block-table.ts';
+import { ChildIndex } from './child-index.ts';
+import { hashTokens } from './token-hash.ts';
+import type { TokenBuffer } from './token-seq.ts';
+
+/** What the tree tells when a page that nobody holds has left it: its slot is free again. */
+export type PageFreed = (page: PageId) => void;
+
+/**
+ * The published blocks of every scope, matched by their tokens, and the pages that they list.
+ *
+ * A block stays only while it or a descendant lists a page. Losing a page that every match through its block needs takes
+ * the block and its subtree along; losing any other takes that page alone. Pages that a request still holds outlive their
+ * block; the tree only stops listing them.
+ */
+export class RadixTree {
+  readonly blocks: BlockTable;
+  /**
+   * Counts how often a page left the tree while a request held it. A request that saw the same count before has nothing
+   * to restore.
+   */
+  heldLosses = 0;
+  readonly #index: ChildIndex;
+  readonly #pages: PageTable;
+  readonly #groups: readonly GroupRules[];
+  readonly #roots = new Map<string, BlockId>();
+  readonly #scopeOfRoot = new Map<BlockId, string>();
+  readonly #freed: PageFreed;
+
+  constructor(options: { tokensPerBlock: number; groups: readonly GroupRules[]; pages: PageTable; freed: PageFreed }) {
+    this.blocks = new BlockTable(options.tokensPerBlock, options.groups.length);
+    this.#index = new ChildIndex(this.blocks);
+    this.#pages = options.pages;
+    this.#groups = options.groups;
+    this.#freed = options.freed;
+  }
+
+  /** The roots by scope key. For checks and tools. */
+  get roots(): ReadonlyMap<string, BlockId> {
+    return this.#roots;
+  }
+
+  /** The root of a scope, or NONE while nothing of it is published. */
+  root(scope: string): BlockId {
+    return this.#roots.get(scope) ?? NONE;
+  }
+
+  ensureRoot(scope: string): BlockId {
+    const known = this.#roots.get(scope);
+    if (known !== undefined) return known;
+    const root = this.blocks.create(NONE, null, 0, 0, 0);
+    this.#roots.set(scope, root);
+    this.#scopeOfRoot.set(root, scope);
+    return root;
+  }
+
+  /** The child of `parent` that holds exactly these `count` tokens, or NONE. */
+  findChild(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
+    const { blocks } = this;
+    const hash = hashTokens(tokens.values, offset, count);
+    for (let at = this.#index.start(parent, hash); ; at++) {
+      const block = this.#index.candidate(at);
+      if (block === NONE) return NONE;
+      if (blocks.parent[block] !== parent || blocks.hash[block] !== hash || blocks.numTokens[block] !== count) continue;
+      if (blocks.commonPrefix(block, tokens, offset, count) === count) return block;
+    }
+  }
+
+  /**
+   * Adds a child that `findChild` does not find. A partial sibling that is a prefix of it hands over its pages, counts
+   * unchanged, and goes. The new block may be without pages: the caller links some or calls `prune`.
+   */
+  insertChild(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
+    const { blocks } = this;
+    const block = blocks.create(blocks.ordinal[parent] + 1, tokens, offset, count, hashTokens(tokens.values, offset, count));
+    blocks.parent[block] = parent;
+    const shorter = this.#partialPrefix(parent, tokens, offset, count);
+    const first = blocks.firstChild[parent];
+    const behind = count === blocks.tokensPerBlock ? this.#lastPartial(parent) : NONE;
+    this.#attach(block, behind, behind === NONE ? first : blocks.nextSibling[behind]);
+    this.#index.insert(block);
+    if (shorter !== NONE) this.#adopt(shorter, block);
+    return block;
+  }
+
+  /** The page that a block lists for an attention group, or for SSM the first of its snapshots; NONE when there is none. */
+  pageOf(block: BlockId, group: number): PageId {
+    return this.blocks.firstPage(block, group);
+  }
+
+  /** Tokens of the block for which its page of an attention group is good; 0 without a page. */
+  coverage(block: BlockId, group: number): number {
+    const page = this.blocks.firstPage(block, group);
+    return page === NONE ? 0 : this.#pages.coverage[page];
+  }
+
+  /** The snapshot of the state after exactly `count` tokens of the block, or NONE. */
+  snapshotAt(block: BlockId, group: number, count: number): PageId {
+    let page = this.blocks.firstPage(block, group);
+    while (page !== NONE && this.#pages.coverage[page] !== count) page = this.#pages.nextInBlock[page];
+    return page;
+  }
+
+  /** The largest count, at most `limit`, at which the block has a snapshot; 0 when there is none. */
+  largestSnapshot(block: BlockId, group: number, limit: number): number {
+    let largest = 0;
+    for (let page = this.blocks.firstPage(block, group); page !== NONE; page = this.#pages.nextInBlock[page]) {
+      const count = this.#pages.coverage[page];
+      if (count <= limit && count > largest) largest = count;
+    }
+    return largest;
+  }
+
+  /** Whether a page that is good for `coverage` tokens would be of use in the block. */
+  wants(block: BlockId, group: number, coverage: number): boolean {
+    if (this.#groups[group].kind === 'ssm') return this.snapshotAt(block, group, coverage) === NONE;
+    return this.coverage(block, group) < coverage;
+  }
+
+  /**
+   * Lists a page of nobody's list in a block that wants it. A narrower attention page leaves for it; snapshots at other
+   * counts stay.
+   */
+  link(block: BlockId, page: PageId, coverage: number): void {
+    const pages = this.#pages;
+    const group = pages.lifecycle[page];
+    const first = this.blocks.firstPage(block, group);
+    if (this.#groups[group].kind === 'attention' && first !== NONE) this.#discard(first);
+    pages.block[page] = block;
+    pages.coverage[page] = coverage;
+    pages.nextInBlock[page] = this.blocks.firstPage(block, group);
+    this.blocks.setFirstPage(block, group, page);
+    this.blocks.numPages[block]++;
+  }
+
+  /**
+   * Takes a page out of the tree, with everything that goes along. Pages that nobody holds are freed; a held one stays
+   * with its holders.
+   */
+  remove(page: PageId): void {
+    const block = this.#pages.block[page];
+    const rules = this.#groups[this.#pages.lifecycle[page]];
+    this.#discard(page);
+    if (rules.everyMatchNeeds(this.blocks.ordinal[block])) this.#removeSubtree(block);
+    else this.prune(block);
+  }
+
+  /** Removes the block and then its ancestors for as long as they have neither pages nor children. */
+  prune(block: BlockId): void {
+    const { blocks } = this;
+    let current = block;
+    while (current !== NONE && blocks.numPages[current] === 0 && blocks.firstChild[current] === NONE) {
+      const parent = blocks.parent[current];
+      this.#detach(current);
+      current = parent;
+    }
+  }
+
+  #partialPrefix(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
+    const { blocks } = this;
+    for (let child = blocks.firstChild[parent]; child !== NONE && this.#isPartial(child); child = blocks.nextSibling[child]) {
+      const length = blocks.numTokens[child];
+      if (length < count && blocks.commonPrefix(child, tokens, offset, length) === length) return child;
+    }
+    return NONE;
+  }
+
+  #isPartial(block: BlockId): boolean {
+    return this.blocks.numTokens[block] < this.blocks.tokensPerBlock;
+  }
+
+  /** Partial children stand before full ones, so that looking for a partial sibling never walks over the full ones. */
+  #lastPartial(parent: BlockId): BlockId {
+    const { blocks } = this;
+    let last = NONE;
+    for (let child = blocks.firstChild[parent]; child !== NONE && this.#isPartial(child); child = blocks.nextSibling[child]) last = child;
+    return last;
+  }
+
+  #attach(block: BlockId, previous: BlockId, next: BlockId): void {
+    const { blocks } = this;
+    blocks.previousSibling[block] = previous;
+    blocks.nextSibling[block] = next;
+    if (previous === NONE) blocks.firstChild[blocks.parent[block]] = block;
+    else blocks.nextSibling[previous] = block;
+    if (next !== NONE) blocks.previousSibling[next] = block;
+  }
+
+  #detach(block: BlockId): void {
+    const { blocks } = this;
+    const scope = this.#scopeOfRoot.get(block);
+    if (scope !== undefined) {
+      this.#scopeOfRoot.delete(block);
+      this.#roots.delete(scope);
+    } else {
+      const previous = blocks.previousSibling[block];
+      const next = blocks.nextSibling[block];
+      if (previous === NONE) blocks.firstChild[blocks.parent[block]] = next;
+      else blocks.nextSibling[previous] = next;
+      if (next !== NONE) blocks.previousSibling[next] = previous;
+      this.#index.remove(block);
+    }
+    blocks.destroy(block);
+  }
+
+  #adopt(from: BlockId, to: BlockId): void {
+    const pages = this.#pages;
+    for (let group = 0; group < this.#groups.length; group++) {
+      for (let page = this.blocks.firstPage(from, group); page !== NONE; page = this.blocks.firstPage(from, group)) {
+        this.#unlink(page);
+        this.link(to, page, pages.coverage[page]);
+      }
+    }
+    this.#detach(from);
+  }
+
+  #removeSubtree(top: BlockId): void {
+    const { blocks } = this;
+    const parent = blocks.parent[top];
+    let block = top;
+    for (;;) {
+      while (blocks.firstChild[block] !== NONE) block = blocks.firstChild[block];
+      for (let group = 0; group < this.#groups.length; group++) {
+        for (let page = blocks.firstPage(block, group); page !== NONE; page = blocks.firstPage(block, group)) this.#discard(page);
+      }
+      const above = blocks.parent[block];
+      this.#detach(block);
+      if (block === top) break;
+      block = above;
+    }
+    this.prune(parent);
+  }
+
+  /** Stops listing a page; frees it unless a request holds it. */
+  #discard(page: PageId): void {
+    this.#unlink(page);
+    if (this.#pages.holds[page] > 0) this.heldLosses++;
+    else this.#freed(page);
+  }
+
+  #unlink(page: PageId): void {
+    const pages = this.#pages;
+    const block = pages.block[page];
+    const group = pages.lifecycle[page];
+    let at = this.blocks.firstPage(block, group);
+    if (at === page) this.blocks.setFirstPage(block, group, pages.nextInBlock[page]);
+    else {
+      while (pages.nextInBlock[at] !== page) at = pages.nextInBlock[at];
+      pages.nextInBlock[at] = pages.nextInBlock[page];
+    }
+    pages.nextInBlock[page] = NONE;
+    pages.block[page] = NONE;
+    this.blocks.numPages[block]--;
+  }
+}
