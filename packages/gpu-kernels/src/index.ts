@@ -31,3 +31,4 @@ export {
   uploadSlotPairs,
   uploadSlots,
 } from './kernels/page-copy/page-copy.ts';
+export { addPageWrite, type PageWriteOptions, type PageWriteShape, pageWriteKernels } from './kernels/page-write/page-write.ts';

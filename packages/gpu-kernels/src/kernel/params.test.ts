@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { KernelError } from '../errors/kernel-error.ts';
 import { packParams } from './params.ts';
 
 const layout = { numTokens: 'u32', shift: 'i32', scale: 'f32' } as const;
@@ -22,8 +23,8 @@ test('an integer field takes the integers of its type and nothing else', () => {
   expect(() => pack(0xffff_ffff, 0x7fff_ffff)).not.toThrow();
   expect(() => pack(0, -0x8000_0000)).not.toThrow();
   expect(() => pack(0x1_0000_0000, 0)).toThrow('numTokens is 4294967296, but the kernel reads u32');
-  expect(() => pack(-1, 0)).toThrow(RangeError);
-  expect(() => pack(0, 0x8000_0000)).toThrow(RangeError);
-  expect(() => pack(0.5, 0)).toThrow(RangeError);
-  expect(() => pack(Number.NaN, 0)).toThrow(RangeError);
+  expect(() => pack(-1, 0)).toThrow(KernelError);
+  expect(() => pack(0, 0x8000_0000)).toThrow(KernelError);
+  expect(() => pack(0.5, 0)).toThrow(KernelError);
+  expect(() => pack(Number.NaN, 0)).toThrow(KernelError);
 });
