@@ -1,20 +1,21 @@
 import { defaultClientConditions, defaultServerConditions } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { browserWebGpu } from './scripts/vitest/browser-webgpu.ts';
+import { builtPackages, testsThroughDoors } from './scripts/vitest/built-packages.ts';
 import { chromium } from './scripts/vitest/chromium.ts';
 import { wgsl } from './scripts/vitest/wgsl.ts';
 
-/** `BUFFERWISE_TEST=built` tests packages against what the others ship instead of against their source. */
+/** `BUFFERWISE_TEST=built` tests what the packages ship instead of their source. */
 const built = process.env.BUFFERWISE_TEST === 'built';
 
 const source = built ? [] : ['@bufferwise/source'];
 const common = {
   resolve: { conditions: [...source, ...defaultClientConditions] },
   ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
-  plugins: [wgsl],
+  plugins: built ? [wgsl, builtPackages] : [wgsl],
 };
 
-const folders = built ? 'packages/*' : '{packages,apps,internal}/*';
+const folders = '{packages,apps,internal}/*';
 const others = ['**/*.{gpu,browser,services}.test.ts', '**/node_modules/**', '**/dist/**'];
 
 export default defineConfig({
@@ -24,7 +25,7 @@ export default defineConfig({
         ...common,
         test: {
           name: 'unit',
-          include: [`${folders}/{src,test}/**/*.test.ts`, ...(built ? [] : ['scripts/**/*.test.mjs'])],
+          include: built ? testsThroughDoors() : [`${folders}/{src,test}/**/*.test.ts`, 'scripts/**/*.test.mjs'],
           exclude: others,
         },
       },

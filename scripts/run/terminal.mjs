@@ -62,7 +62,7 @@ export function progress(total) {
         end(note);
         return value;
       } catch (error) {
-        end(failure('failed'));
+        end(failure(error.exitCode === 130 ? 'interrupted' : 'failed'));
         throw error;
       }
     },
