@@ -1,8 +1,11 @@
-// Ranges and index types
-export { alignDown, type BlockRange, divDown, divUp } from './block-range.ts';
-export { type Branded, checkedIndex } from './branded.ts';
+/**
+ * What a KV-cache config means. Pure and synchronous: no dependency, no clock, no I/O.
+ *
+ * @packageDocumentation
+ */
 
 // What an engine writes down
+
 export type { BatchDesc, KvCacheDesc, ResolvedBatchDesc } from './config/batch-desc.ts';
 export type { BufferConfig, BufferId, ResolvedBuffer } from './config/buffer-config.ts';
 export { type CacheConfig, type CacheConfigInput, defineCacheConfig, type SwaScratchReuse } from './config/cache-config.ts';
@@ -17,6 +20,7 @@ export type {
 export type { DeviceTierConfig, DiskTierConfig, HostTierConfig, TierConfig } from './config/tier-config.ts';
 
 // Lifecycles and groups
+
 export {
   type AttentionLifecycle,
   type AttentionLifecycleOptions,
@@ -26,6 +30,7 @@ export {
   type LifecycleId,
   lifecycleId,
   lifecycleKey,
+  type SlidingWindowOptions,
   type SsmLifecycle,
   sameLifecycle,
   slidingWindow,
@@ -34,10 +39,12 @@ export {
 export { LifecycleRegistry } from './lifecycle/lifecycle-registry.ts';
 
 // Which blocks matter
+
 export { type ScratchStep, scratchBegin, scratchEnd, scratchRange } from './lifecycle/scratch-range.ts';
 export { staleBegin, staleEnd, staleRange } from './lifecycle/stale-range.ts';
 
-// Reuse
+// What reuse needs, supplies and counts
+
 export { isLive, type MatchNeeds, matchNeeds, numTokensNeeded, snapshotBlock } from './reuse/match-needs.ts';
 export { canCompleteAt, coverageAt, type TokenRange } from './reuse/optional-coverage.ts';
 export { type ReuseOutcome, reuseOutcome } from './reuse/reuse-accounting.ts';
@@ -52,6 +59,7 @@ export {
 } from './reuse/reuse-policy.ts';
 
 // Errors
+
 export { AmbiguousLayerError } from './errors/ambiguous-layer-error.ts';
 export { BufferwiseError } from './errors/bufferwise-error.ts';
 export { ConfigError, type ConfigFault, type ConfigFaultCode } from './errors/config-error.ts';
@@ -59,3 +67,8 @@ export { type ReuseSelectionCode, ReuseSelectionError, type ReuseSelectionList }
 export { StateError } from './errors/state-error.ts';
 export { UnknownBufferError } from './errors/unknown-buffer-error.ts';
 export { UnknownLifecycleError } from './errors/unknown-lifecycle-error.ts';
+
+// Ranges and index types
+
+export { alignDown, type BlockRange, divDown, divUp } from './block-range.ts';
+export { type Branded, checkedIndex } from './branded.ts';

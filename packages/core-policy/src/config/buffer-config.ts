@@ -36,7 +36,12 @@ export interface BufferSurroundings {
 }
 
 /** Checks one buffer, also one that is absent here: its size may then be 0. */
-export function readBuffer(faults: FaultLog, path: string, value: unknown, around: BufferSurroundings): ResolvedBuffer | undefined {
+export function readBuffer(
+  faults: FaultLog,
+  path: string,
+  value: unknown,
+  around: BufferSurroundings,
+): ResolvedBuffer | undefined {
   const fields = readFields(faults, path, value);
   if (fields === undefined) return undefined;
   const known = ['role', 'size', 'tokensPerBlockOverride', 'reusePolicy', 'coalescingGroup'];

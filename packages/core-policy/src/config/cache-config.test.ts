@@ -62,7 +62,11 @@ describe('a checked config', () => {
 
   test('fills in what a batch and scratch reuse leave out', () => {
     const config = defineCacheConfig(
-      input({ swaScratchReuse: {}, typicalStep: { kvCaches: [] }, constraints: [{ kvCaches: [{ capacity: 1, historyLength: 0 }] }] }),
+      input({
+        swaScratchReuse: {},
+        typicalStep: { kvCaches: [] },
+        constraints: [{ kvCaches: [{ capacity: 1, historyLength: 0 }] }],
+      }),
     );
     expect(config.swaScratchReuse).toEqual({ maxRewindLen: 0 });
     expect(config.typicalStep).toEqual({ kvCaches: [], systemPromptLength: 0 });
@@ -85,7 +89,9 @@ describe('a checked config', () => {
 
   test('treats an undefined field as left out, and null as none where none is a value', () => {
     const sparse = input({ swaScratchReuse: null, initialPoolRatio: null, typicalStep: null, commitMinSnapshot: undefined });
-    expect(defineCacheConfig({ ...sparse, constraints: undefined, maxUtilForResume: undefined })).toEqual(defineCacheConfig(input()));
+    expect(defineCacheConfig({ ...sparse, constraints: undefined, maxUtilForResume: undefined })).toEqual(
+      defineCacheConfig(input()),
+    );
   });
 
   test('cannot be changed at any depth', () => {

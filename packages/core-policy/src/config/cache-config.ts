@@ -109,7 +109,9 @@ function readCacheConfig(faults: FaultLog, input: unknown): CacheConfig | undefi
     commitMinSnapshot: readCommitMinSnapshot(faults, 'commitMinSnapshot', fields.commitMinSnapshot, layers),
     maxUtilForResume: readMaxUtil(faults, 'maxUtilForResume', orDefault(fields.maxUtilForResume, 0.97)),
     initialPoolRatio: readPoolRatio(faults, 'initialPoolRatio', fields.initialPoolRatio, tokensPerBlock, layers),
-    constraints: readList(faults, 'constraints', orDefault(fields.constraints, []), (element, path) => readBatchDesc(faults, path, element)),
+    constraints: readList(faults, 'constraints', orDefault(fields.constraints, []), (element, path) =>
+      readBatchDesc(faults, path, element),
+    ),
     typicalStep: isNone(fields.typicalStep) ? null : readBatchDesc(faults, 'typicalStep', fields.typicalStep),
   };
   return faults.count > 0 ? undefined : (Object.freeze(config) as CacheConfig);

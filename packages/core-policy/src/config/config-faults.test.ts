@@ -261,12 +261,14 @@ describe('a config', () => {
     expect(faultsOf(withValue(path, value))).toEqual([]);
   });
 
-  test.each([[undefined, 'config-missing'], [null, 'config-wrong-type'], [[], 'config-wrong-type'], ['{}', 'config-wrong-type']])(
-    'that is %o is refused as a whole',
-    (given, code) => {
-      expect(faultsOf(given)).toMatchObject([{ code, path: '' }]);
-    },
-  );
+  test.each([
+    [undefined, 'config-missing'],
+    [null, 'config-wrong-type'],
+    [[], 'config-wrong-type'],
+    ['{}', 'config-wrong-type'],
+  ])('that is %o is refused as a whole', (given, code) => {
+    expect(faultsOf(given)).toMatchObject([{ code, path: '' }]);
+  });
 
   test('without layers, or with layers that store nothing, is valid', () => {
     expect(faultsOf(input({ layers: [] }))).toEqual([]);
@@ -299,7 +301,10 @@ describe('a config', () => {
   });
 
   test('whose block is too large to count in bytes is refused, just below it is not', () => {
-    const twoOf = (size: number) => [attention(0, { buffers: [buffer('key', { size })] }), ssm(1, { buffers: [buffer('ssm_state', { size: 1 })] })];
+    const twoOf = (size: number) => [
+      attention(0, { buffers: [buffer('key', { size })] }),
+      ssm(1, { buffers: [buffer('ssm_state', { size: 1 })] }),
+    ];
     expect(faultsOf(input({ layers: twoOf(MAX - 1) }))).toEqual([]);
     expect(faultsOf(input({ layers: twoOf(MAX) }))).toMatchObject([{ code: 'config-out-of-range', path: 'layers' }]);
     const expanded = (size: number) => [attention(0, { buffers: [buffer('key', { size, tokensPerBlockOverride: 1 })] })];
@@ -311,7 +316,9 @@ describe('a config', () => {
     expect(faultsOf(withValue('tokensPerBlock', 0)).map((fault) => fault.path)).toEqual(['tokensPerBlock']);
     const layers = [attention(0, { slidingWindowSize: 0, numSinkTokens: 4 })];
     expect(faultsOf(input({ layers })).map((fault) => fault.path)).toEqual(['layers[0].slidingWindowSize']);
-    expect(faultsOf(input({ layers, initialPoolRatio: [1, 2] })).map((fault) => fault.path)).toEqual(['layers[0].slidingWindowSize']);
+    expect(faultsOf(input({ layers, initialPoolRatio: [1, 2] })).map((fault) => fault.path)).toEqual([
+      'layers[0].slidingWindowSize',
+    ]);
   });
 
   test('names a field that no path can name bare in brackets', () => {

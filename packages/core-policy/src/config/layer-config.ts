@@ -1,5 +1,5 @@
 import { REUSE_POLICIES, type ReusePolicy, resolveReusePolicy } from '../reuse/reuse-policy.ts';
-import { type BufferConfig, type ResolvedBuffer, readBuffer } from './buffer-config.ts';
+import { type BufferConfig, type BufferSurroundings, type ResolvedBuffer, readBuffer } from './buffer-config.ts';
 import type { FaultLog } from './fault-log.ts';
 import {
   type Fields,
@@ -143,7 +143,7 @@ function readBuffers(
   faults: FaultLog,
   path: string,
   value: unknown,
-  around: Parameters<typeof readBuffer>[3],
+  around: BufferSurroundings,
 ): readonly ResolvedBuffer[] | undefined {
   const seen = new Map<string, string>();
   const buffers = readList(faults, path, value, (element, elementPath) => {

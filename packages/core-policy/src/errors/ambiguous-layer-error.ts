@@ -3,6 +3,7 @@ import { BufferwiseError } from './bufferwise-error.ts';
 
 /** A layer was asked for its one group, and its buffers are in several. Code `ambiguous-layer`. */
 export class AmbiguousLayerError extends BufferwiseError {
+  /** The split layer. */
   readonly layerId: number;
   /** The groups of the layer's buffers, ascending. */
   readonly groups: readonly LayerGroupId[];

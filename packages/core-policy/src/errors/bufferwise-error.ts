@@ -7,13 +7,20 @@ const MARK = Symbol.for('bufferwise.error');
  * What throws has changed nothing.
  */
 export class BufferwiseError extends Error {
+  /** Stable kebab-case name of the reason. */
   readonly code: string;
-  readonly [MARK] = true;
 
+  /**
+   * @param code stable kebab-case name of the reason
+   * @param message what was wrong, where, and the way out
+   * @param options `cause`, when another error is the reason
+   */
   constructor(code: string, message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.name = new.target.name;
     this.code = code;
+    // Kept out of the type and of listings: it is for isInstance alone.
+    Object.defineProperty(this, MARK, { value: true });
   }
 
   /** Whether `error` is a Bufferwise error, also one of another installed copy of this package. */

@@ -23,6 +23,7 @@ export type ConfigFaultCode =
 
 /** One thing that is wrong with a cache config. */
 export interface ConfigFault {
+  /** What kind of fault it is. */
   readonly code: ConfigFaultCode;
   /** Where in the input, like `layers[3].buffers[1].size`; the empty string is the input itself. */
   readonly path: string;
@@ -37,6 +38,7 @@ const LISTED_FAULTS = 20;
 
 /** A cache config that means nothing. Tells every fault at once; `code`, `path` and `value` are those of the first. */
 export class ConfigError extends BufferwiseError {
+  /** Code of the first fault. */
   declare readonly code: ConfigFaultCode;
   /** Where the first fault is, like `layers[3].buffers[1].size`. */
   readonly path: string;

@@ -10,7 +10,11 @@ import { UnknownLifecycleError } from './unknown-lifecycle-error.ts';
 
 const errors: [name: string, code: string, error: BufferwiseError][] = [
   ['BufferwiseError', 'some-code', new BufferwiseError('some-code', 'what and where')],
-  ['ConfigError', 'config-missing', new ConfigError([{ code: 'config-missing', path: 'tiers', value: undefined, message: 'is missing.' }])],
+  [
+    'ConfigError',
+    'config-missing',
+    new ConfigError([{ code: 'config-missing', path: 'tiers', value: undefined, message: 'is missing.' }]),
+  ],
   ['AmbiguousLayerError', 'ambiguous-layer', new AmbiguousLayerError(3, [lifecycleId(0), lifecycleId(2)])],
   ['UnknownBufferError', 'unknown-layer', new UnknownBufferError(3, 'key', [])],
   ['UnknownBufferError', 'unknown-buffer', new UnknownBufferError(3, 'key', ['value'])],

@@ -13,6 +13,7 @@ export type ReuseSelectionCode =
 
 /** A resume named a group that it may not name. Nothing has changed; a later resume may choose anew. */
 export class ReuseSelectionError extends BufferwiseError {
+  /** Why the list was refused. */
   declare readonly code: ReuseSelectionCode;
   /** The list that was refused. */
   readonly list: ReuseSelectionList;
@@ -28,9 +29,11 @@ export class ReuseSelectionError extends BufferwiseError {
 
 const EXPLANATION: Record<ReuseSelectionCode, (groupId: number | null) => string> = {
   'selection-unknown-group': (groupId) => `there is no group ${groupId}. reuseStatus lists the groups there are.`,
-  'selection-not-optional': (groupId) => `group ${groupId} is not optional. Name optional groups only; the others need no choice.`,
+  'selection-not-optional': (groupId) =>
+    `group ${groupId} is not optional. Name optional groups only; the others need no choice.`,
   'selection-incomplete': (groupId) =>
     `group ${groupId} is not complete at the match. Select groups whose reuseStatus says complete, or recompute this one.`,
   'selection-both-lists': (groupId) => `group ${groupId} is selected for reuse as well. Name a group in one of the two lists.`,
-  'selection-not-first-resume': () => 'only the first resume takes this list. The first choice stays in force; leave the list out.',
+  'selection-not-first-resume': () =>
+    'only the first resume takes this list. The first choice stays in force; leave the list out.',
 };

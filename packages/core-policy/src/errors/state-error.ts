@@ -6,7 +6,6 @@ export class StateError extends BufferwiseError {
    * @param code stable kebab-case name of the reason
    * @param message what was wrong, in which state, and the way out
    */
-  // biome-ignore lint/complexity/noUselessConstructor: documents the arguments for the packages that throw it
   constructor(code: string, message: string, options?: { cause?: unknown }) {
     super(code, message, options);
   }

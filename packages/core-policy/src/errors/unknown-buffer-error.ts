@@ -5,7 +5,9 @@ import { BufferwiseError } from './bufferwise-error.ts';
  * Code `unknown-layer` when the layer has no buffers at all, else `unknown-buffer`.
  */
 export class UnknownBufferError extends BufferwiseError {
+  /** Whether the layer has no buffers at all, or only not this one. */
   declare readonly code: 'unknown-layer' | 'unknown-buffer';
+  /** The layer as it was passed. */
   readonly layerId: number;
   /** The role asked for; null when the layer itself was asked. */
   readonly role: string | null;

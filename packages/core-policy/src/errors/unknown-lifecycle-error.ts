@@ -6,7 +6,10 @@ export class UnknownLifecycleError extends BufferwiseError {
   readonly lifecycleId: number;
 
   constructor(lifecycleId: number, size: number) {
-    super('unknown-lifecycle', `There is no lifecycle ${String(lifecycleId)}: this registry has ids from 0 up to, not including, ${size}.`);
+    super(
+      'unknown-lifecycle',
+      `There is no lifecycle ${String(lifecycleId)}: this registry has ids from 0 up to, not including, ${size}.`,
+    );
     this.lifecycleId = lifecycleId;
   }
 }

@@ -118,7 +118,11 @@ describe('whatever the layers are', () => {
       fc.property(layers, (list) => {
         const registry = registryOf(list);
         const groupsOf = (layerId: number) => [
-          ...new Set(realBuffersOf(list).filter((id) => id.layerId === layerId).map(({ role }) => registry.getBufferGroupId(layerId, role))),
+          ...new Set(
+            realBuffersOf(list)
+              .filter((id) => id.layerId === layerId)
+              .map(({ role }) => registry.getBufferGroupId(layerId, role)),
+          ),
         ];
         for (const { layerId } of list) {
           const groups = groupsOf(layerId);

@@ -69,7 +69,9 @@ describe('a registry', () => {
   });
 
   test('asked for a layer names the layer, its groups and the way out', () => {
-    expect(() => mixed.getLayerGroupId(5)).toThrow(expect.objectContaining({ code: 'ambiguous-layer', layerId: 5, groups: [0, 1] }));
+    expect(() => mixed.getLayerGroupId(5)).toThrow(
+      expect.objectContaining({ code: 'ambiguous-layer', layerId: 5, groups: [0, 1] }),
+    );
     expect(() => mixed.getLayerGroupId(5)).toThrow(/Layer 5 .*0, 1.*getBufferGroupId/);
     expect(() => mixed.getLayerGroupId(7)).toThrow(expect.objectContaining({ code: 'unknown-layer', layerId: 7, role: null }));
   });
@@ -85,7 +87,13 @@ describe('a registry', () => {
 
   test('cannot be changed', () => {
     const uniform = registryOf([attention(0)]);
-    for (const value of [uniform, uniform.lifecycles, uniform.get(lifecycleId(0)), uniform.bufferGrouping, uniform.layerGrouping]) {
+    for (const value of [
+      uniform,
+      uniform.lifecycles,
+      uniform.get(lifecycleId(0)),
+      uniform.bufferGrouping,
+      uniform.layerGrouping,
+    ]) {
       expect(Object.isFrozen(value)).toBe(true);
     }
     expect(uniform.bufferGrouping.every((group) => Object.isFrozen(group) && group.every(Object.isFrozen))).toBe(true);

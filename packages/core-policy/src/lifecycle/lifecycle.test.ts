@@ -30,7 +30,9 @@ describe('two lifecycles', () => {
 
   test('have equal keys exactly when they are the same', () => {
     fc.assert(fc.property(anyLifecycle, anyLifecycle, (a, b) => (lifecycleKey(a) === lifecycleKey(b)) === sameLifecycle(a, b)));
-    fc.assert(fc.property(anyLifecycle, (a) => sameLifecycle(a, structuredClone(a)) && lifecycleKey(a) === lifecycleKey({ ...a })));
+    fc.assert(
+      fc.property(anyLifecycle, (a) => sameLifecycle(a, structuredClone(a)) && lifecycleKey(a) === lifecycleKey({ ...a })),
+    );
   });
 });
 

@@ -39,11 +39,14 @@ export interface AttentionLifecycleOptions {
   sparsityGroup?: string | null;
 }
 
+/** What tells windowed lifecycles apart besides the window. */
+export interface SlidingWindowOptions extends AttentionLifecycleOptions {
+  /** Blocks at the start of the sequence that never leave the window. Default 0. */
+  numSinkBlocks?: number;
+}
+
 /** The lifecycle of attention that sees the last `windowSize` tokens (> 0) and the first `numSinkBlocks` blocks (default 0). */
-export function slidingWindow(
-  windowSize: number,
-  options: AttentionLifecycleOptions & { numSinkBlocks?: number } = {},
-): AttentionLifecycle {
+export function slidingWindow(windowSize: number, options: SlidingWindowOptions = {}): AttentionLifecycle {
   const { numSinkBlocks = 0, sparsityGroup = null, policy = 'required' } = options;
   return Object.freeze({ kind: 'attention', windowSize, numSinkBlocks, sparsityGroup, policy });
 }

@@ -57,7 +57,9 @@ describe('the scratch range', () => {
   });
 
   test('leaves out a block that history has begun to fill', () => {
-    const ranges = [3, 4, 5].map((historyLength) => scratchRange(slidingWindow(4), { historyLength, capacity: 32, maxRewindLen: 0 }, 4));
+    const ranges = [3, 4, 5].map((historyLength) =>
+      scratchRange(slidingWindow(4), { historyLength, capacity: 32, maxRewindLen: 0 }, 4),
+    );
     expect(ranges.map(({ begin }) => begin)).toEqual([1, 1, 2]);
   });
 
@@ -71,21 +73,28 @@ describe('the scratch range', () => {
 
   test('holds the new blocks that are stale at the settled length, and no other', () => {
     fc.assert(
-      fc.property(lifecycle, fc.nat(60), fc.nat(100), fc.nat(30), blockSize, (meaning, historyLength, growth, maxRewindLen, tpb) => {
-        const capacity = historyLength + growth;
-        const range = scratchRange(meaning, { historyLength, capacity, maxRewindLen }, tpb);
-        expect(range.begin).toBe(scratchBegin(meaning, historyLength, capacity, maxRewindLen, tpb));
-        expect(range.end).toBe(scratchEnd(meaning, historyLength, capacity, maxRewindLen, tpb));
-        expect(range.end).toBeGreaterThanOrEqual(range.begin);
-        let settled = Math.max(0, capacity - maxRewindLen);
-        if (meaning.policy === 'optional') settled -= settled % tpb;
-        const stale = staleRange(meaning, settled, tpb);
-        for (let ordinal = 0; ordinal * tpb < capacity; ordinal++) {
-          const isNew = ordinal * tpb >= historyLength;
-          const isStale = stale.begin <= ordinal && ordinal < stale.end;
-          expect(range.begin <= ordinal && ordinal < range.end).toBe(isNew && isStale);
-        }
-      }),
+      fc.property(
+        lifecycle,
+        fc.nat(60),
+        fc.nat(100),
+        fc.nat(30),
+        blockSize,
+        (meaning, historyLength, growth, maxRewindLen, tpb) => {
+          const capacity = historyLength + growth;
+          const range = scratchRange(meaning, { historyLength, capacity, maxRewindLen }, tpb);
+          expect(range.begin).toBe(scratchBegin(meaning, historyLength, capacity, maxRewindLen, tpb));
+          expect(range.end).toBe(scratchEnd(meaning, historyLength, capacity, maxRewindLen, tpb));
+          expect(range.end).toBeGreaterThanOrEqual(range.begin);
+          let settled = Math.max(0, capacity - maxRewindLen);
+          if (meaning.policy === 'optional') settled -= settled % tpb;
+          const stale = staleRange(meaning, settled, tpb);
+          for (let ordinal = 0; ordinal * tpb < capacity; ordinal++) {
+            const isNew = ordinal * tpb >= historyLength;
+            const isStale = stale.begin <= ordinal && ordinal < stale.end;
+            expect(range.begin <= ordinal && ordinal < range.end).toBe(isNew && isStale);
+          }
+        },
+      ),
     );
   });
 });

@@ -37,9 +37,12 @@ describe('the stale range', () => {
     [2048, 128, 1, 32, 1, 60],
     [0, 1, 0, 4, 0, 0],
     [0, 8, 2, 4, 0, 0],
-  ])('after %i tokens with window %i and %i sink blocks at %i tokens a block is %i up to %i', (history, window, sinks, tpb, begin, end) => {
-    expect(staleRange(slidingWindow(window, { numSinkBlocks: sinks }), history, tpb)).toEqual({ begin, end });
-  });
+  ])(
+    'after %i tokens with window %i and %i sink blocks at %i tokens a block is %i up to %i',
+    (history, window, sinks, tpb, begin, end) => {
+      expect(staleRange(slidingWindow(window, { numSinkBlocks: sinks }), history, tpb)).toEqual({ begin, end });
+    },
+  );
 
   test('moves on when, and only when, the last token of a block leaves the window', () => {
     const ends = [5, 6, 7, 8, 9, 10, 11].map((history) => staleRange(slidingWindow(4), history, 4).end);

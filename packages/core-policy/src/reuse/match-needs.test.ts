@@ -24,7 +24,9 @@ describe('a match needs', () => {
   });
 
   test('the tokens of a live block up to the endpoint, and none of the others', () => {
-    const needed = [0, 1, 2, 3, 4, 5, 6].map((ordinal) => numTokensNeeded(slidingWindow(6, { numSinkBlocks: 1 }), ordinal, 22, 4));
+    const needed = [0, 1, 2, 3, 4, 5, 6].map((ordinal) =>
+      numTokensNeeded(slidingWindow(6, { numSinkBlocks: 1 }), ordinal, 22, 4),
+    );
     expect(needed).toEqual([4, 0, 0, 0, 4, 2, 0]);
     expect(numTokensNeeded(slidingWindow(6, { numSinkBlocks: 1 }), 0, 3, 4)).toBe(3);
   });
@@ -44,21 +46,27 @@ describe('a match needs', () => {
 
   test('exactly the blocks of both ranges', () => {
     fc.assert(
-      fc.property(anyAttention, fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 6 }), (lifecycle, endpoint, tokensPerBlock) => {
-        const needs = matchNeeds(lifecycle, endpoint, tokensPerBlock);
-        if (needs.kind !== 'pages') throw new Error('attention needs pages');
-        for (let ordinal = 0; ordinal < 50; ordinal++) {
-          const listed =
-            ordinal < needs.sinks.end || (needs.window.begin <= ordinal && ordinal < needs.window.end);
-          expect(isLive(lifecycle, ordinal, endpoint, tokensPerBlock)).toBe(listed);
-          expect(numTokensNeeded(lifecycle, ordinal, endpoint, tokensPerBlock) > 0).toBe(listed);
-        }
-      }),
+      fc.property(
+        anyAttention,
+        fc.integer({ min: 1, max: 40 }),
+        fc.integer({ min: 1, max: 6 }),
+        (lifecycle, endpoint, tokensPerBlock) => {
+          const needs = matchNeeds(lifecycle, endpoint, tokensPerBlock);
+          if (needs.kind !== 'pages') throw new Error('attention needs pages');
+          for (let ordinal = 0; ordinal < 50; ordinal++) {
+            const listed = ordinal < needs.sinks.end || (needs.window.begin <= ordinal && ordinal < needs.window.end);
+            expect(isLive(lifecycle, ordinal, endpoint, tokensPerBlock)).toBe(listed);
+            expect(numTokensNeeded(lifecycle, ordinal, endpoint, tokensPerBlock) > 0).toBe(listed);
+          }
+        },
+      ),
     );
   });
 });
 
 const anyAttention: fc.Arbitrary<AttentionLifecycle> = fc.oneof(
   fc.constant(fullAttention()),
-  fc.tuple(fc.integer({ min: 1, max: 20 }), fc.nat(4)).map(([windowSize, numSinkBlocks]) => slidingWindow(windowSize, { numSinkBlocks })),
+  fc
+    .tuple(fc.integer({ min: 1, max: 20 }), fc.nat(4))
+    .map(([windowSize, numSinkBlocks]) => slidingWindow(windowSize, { numSinkBlocks })),
 );

@@ -33,7 +33,8 @@ export function matchNeeds(lifecycle: Lifecycle, endpoint: number, tokensPerBloc
 export function isLive(lifecycle: AttentionLifecycle, blockOrdinal: number, endpoint: number, tokensPerBlock: number): boolean {
   if (blockOrdinal * tokensPerBlock >= endpoint) return false;
   return (
-    blockOrdinal < staleBegin(lifecycle, endpoint, tokensPerBlock) || blockOrdinal >= staleEnd(lifecycle, endpoint, tokensPerBlock)
+    blockOrdinal < staleBegin(lifecycle, endpoint, tokensPerBlock) ||
+    blockOrdinal >= staleEnd(lifecycle, endpoint, tokensPerBlock)
   );
 }
 

@@ -2,7 +2,14 @@ import { readVectors } from '@bufferwise-internal/test-kit';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type CacheConfigInput, defineCacheConfig } from '../config/cache-config.ts';
-import { type AttentionLifecycle, fullAttention, type Lifecycle, lifecycleId, slidingWindow, ssmState } from '../lifecycle/lifecycle.ts';
+import {
+  type AttentionLifecycle,
+  fullAttention,
+  type Lifecycle,
+  lifecycleId,
+  slidingWindow,
+  ssmState,
+} from '../lifecycle/lifecycle.ts';
 import { LifecycleRegistry } from '../lifecycle/lifecycle-registry.ts';
 import { numTokensNeeded } from './match-needs.ts';
 import { canCompleteAt, coverageAt } from './optional-coverage.ts';
@@ -20,7 +27,16 @@ describe('a complete group covers', () => {
     ['the live window of an optional group', slidingWindow(2, { policy: 'optional' }), 8, 4, [[4, 8]]],
     ['the partial tail of the window', slidingWindow(2), 9, 4, [[8, 9]]],
     ['everything while the window is not full', slidingWindow(100), 9, 4, [[0, 9]]],
-    ['sinks and window apart', slidingWindow(6, { numSinkBlocks: 1, policy: 'optional' }), 20, 4, [[0, 4], [12, 20]]],
+    [
+      'sinks and window apart',
+      slidingWindow(6, { numSinkBlocks: 1, policy: 'optional' }),
+      20,
+      4,
+      [
+        [0, 4],
+        [12, 20],
+      ],
+    ],
     ['whole sink blocks up to the endpoint', slidingWindow(2, { numSinkBlocks: 3 }), 6, 4, [[0, 6]]],
     ['sinks and window as one range where they meet', slidingWindow(10, { numSinkBlocks: 2 }), 20, 4, [[0, 20]]],
     ['sinks alone where the window is empty', slidingWindow(1, { numSinkBlocks: 1 }), 8, 4, [[0, 4]]],
@@ -89,4 +105,6 @@ const anyAttention: fc.Arbitrary<AttentionLifecycle> = fc
     numSinkBlocks: fc.nat(4),
     policy: fc.constantFrom('required' as const, 'optional' as const),
   })
-  .map(({ windowSize, ...options }) => (windowSize === null ? fullAttention({ policy: options.policy }) : slidingWindow(windowSize, options)));
+  .map(({ windowSize, ...options }) =>
+    windowSize === null ? fullAttention({ policy: options.policy }) : slidingWindow(windowSize, options),
+  );
