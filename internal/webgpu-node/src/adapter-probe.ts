@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import { noWebGpu } from './gpu-setup-error.ts';
 import { softwareVulkanEnvironment } from './software-vulkan.ts';
 
 /** What WebGPU offers to processes started from here, under their environment. */
@@ -27,7 +28,7 @@ export async function hasHardwareAdapter(): Promise<boolean> {
  * Environment variables to start a process with, so that it finds a WebGPU adapter: none where a GPU answers, or where
  * `VK_ICD_FILENAMES` names a driver that does; else those of the software device. Answered once for each process.
  *
- * @throws {GpuSetupError} `no-software-gpu` or `gpu-unpack` when neither a GPU nor the software device can be had
+ * @throws {GpuSetupError} `no-webgpu`; `no-software-gpu` or `gpu-unpack` when neither a GPU nor the software device can be had
  */
 export async function gpuEnvironment(): Promise<Record<string, string>> {
   const found = await adapterKind();
@@ -37,12 +38,19 @@ export async function gpuEnvironment(): Promise<Record<string, string>> {
 
 function adapterKind(): Promise<AdapterKind> {
   kind ??= new Promise((resolve) => {
-    const webgpu = pathToFileURL(createRequire(import.meta.url).resolve('webgpu')).href;
-    const args = ['--input-type=module', '--eval', PROBE, webgpu];
+    const args = ['--input-type=module', '--eval', PROBE, webgpuModule()];
     execFile(process.execPath, args, { timeout: PROBE_TIMEOUT_MS }, (_error, stdout) => {
       const answer = stdout.trim().split('\n').at(-1);
       resolve(answer === 'hardware' || answer === 'software' ? answer : 'none');
     });
   });
   return kind;
+}
+
+function webgpuModule(): string {
+  try {
+    return pathToFileURL(createRequire(import.meta.url).resolve('webgpu')).href;
+  } catch (cause) {
+    throw noWebGpu(cause);
+  }
 }

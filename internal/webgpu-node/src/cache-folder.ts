@@ -45,7 +45,11 @@ async function canWrite(folder: string): Promise<boolean> {
  * @param expected paths of files, relative to `folder`
  * @throws {GpuSetupError} `gpu-unpack` when the folder cannot be made
  */
-export async function ensureUnpacked(folder: string, expected: readonly string[], files: () => Promise<TarFile[]>): Promise<void> {
+export async function ensureUnpacked(
+  folder: string,
+  expected: readonly string[],
+  files: () => Promise<TarFile[]>,
+): Promise<void> {
   if (await isComplete(folder, expected)) return;
   const draft = `${folder}.draft-${process.pid}-${randomUUID()}`;
   try {
@@ -57,9 +61,13 @@ export async function ensureUnpacked(folder: string, expected: readonly string[]
     }
     await putInPlace(draft, folder, expected);
   } catch (cause) {
-    throw new GpuSetupError('gpu-unpack', `Cannot unpack into ${folder}: ${(cause as Error).message}. Free disk space, or set XDG_CACHE_HOME.`, {
-      cause,
-    });
+    throw new GpuSetupError(
+      'gpu-unpack',
+      `Cannot unpack into ${folder}: ${(cause as Error).message}. Free disk space, or set XDG_CACHE_HOME.`,
+      {
+        cause,
+      },
+    );
   } finally {
     await rm(draft, { recursive: true, force: true });
   }

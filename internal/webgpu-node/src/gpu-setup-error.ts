@@ -2,6 +2,8 @@
 const MARK = Symbol.for('bufferwise.error');
 
 export type GpuSetupErrorCode =
+  /** The npm package that brings WebGPU to Node is not installed. */
+  | 'no-webgpu'
   /** WebGPU answered, and has no adapter in this process. */
   | 'no-gpu-adapter'
   /** The software device does not exist for this platform. */
@@ -19,4 +21,8 @@ export class GpuSetupError extends Error {
     this.name = new.target.name;
     this.code = code;
   }
+}
+
+export function noWebGpu(cause: unknown): GpuSetupError {
+  return new GpuSetupError('no-webgpu', 'WebGPU in Node comes from the npm package webgpu: install it.', { cause });
 }

@@ -14,7 +14,12 @@ export function storageBuffer(device: GPUDevice, content: ArrayBufferView | numb
 }
 
 /** The bytes of a buffer, once everything submitted so far has landed. Offset and size are multiples of 4. */
-export async function readBytes(device: GPUDevice, buffer: GPUBuffer, offset = 0, size = buffer.size - offset): Promise<ArrayBuffer> {
+export async function readBytes(
+  device: GPUDevice,
+  buffer: GPUBuffer,
+  offset = 0,
+  size = buffer.size - offset,
+): Promise<ArrayBuffer> {
   const staging = device.createBuffer({ label: 'test readback', size, usage: MAP_READ_COPY_DST });
   const encoder = device.createCommandEncoder();
   encoder.copyBufferToBuffer(buffer, offset, staging, 0, size);
@@ -26,11 +31,21 @@ export async function readBytes(device: GPUDevice, buffer: GPUBuffer, offset = 0
 }
 
 /** `readBytes` as 32-bit floats. */
-export async function readF32(device: GPUDevice, buffer: GPUBuffer, offset = 0, size = buffer.size - offset): Promise<Float32Array> {
+export async function readF32(
+  device: GPUDevice,
+  buffer: GPUBuffer,
+  offset = 0,
+  size = buffer.size - offset,
+): Promise<Float32Array> {
   return new Float32Array(await readBytes(device, buffer, offset, size));
 }
 
 /** `readBytes` as unsigned 32-bit integers. */
-export async function readU32(device: GPUDevice, buffer: GPUBuffer, offset = 0, size = buffer.size - offset): Promise<Uint32Array> {
+export async function readU32(
+  device: GPUDevice,
+  buffer: GPUBuffer,
+  offset = 0,
+  size = buffer.size - offset,
+): Promise<Uint32Array> {
   return new Uint32Array(await readBytes(device, buffer, offset, size));
 }
