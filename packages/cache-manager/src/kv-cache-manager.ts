@@ -1,9 +1,9 @@
 import { type BufferId, type CacheConfig, defineCacheConfig, type LayerGroupId, LifecycleRegistry, StateError } from '@bufferwise/core-policy';
-import { planSlots, StorageLayout } from '@bufferwise/scratch-allocator';
+import { clampMaxSequenceLength, planSlots, StorageLayout } from '@bufferwise/scratch-allocator';
 import { DISPOSE } from './dispose.ts';
 import { KvCache } from './kv-cache.ts';
 import { ManagerState } from './manager-state.ts';
-import type { PageDevice } from './ports/page-device.ts';
+import type { PageDevice, PoolMemory } from './ports/page-device.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
 import { groupRules } from './request/group-rules.ts';
@@ -67,6 +67,21 @@ export class KvCacheManager {
   /** The buffers of each group; index = group id. */
   get bufferGrouping(): readonly (readonly BufferId[])[] {
     return this.lifecycles.bufferGrouping;
+  }
+
+  /**
+   * The memory of the pool that holds a buffer's pages, as the device made it: what consumers bind. Owned by the manager.
+   * Throws {UnknownBufferError} when the config has no such buffer.
+   */
+  poolMemory(layerId: number, role: string): PoolMemory {
+    const { poolGroup, pool } = this.layout.bufferAttr(layerId, role);
+    return this.#state.storage.poolGroups[poolGroup].memories[pool];
+  }
+
+  /** The longest sequence, in tokens up to `upperBound`, that one request can reach while it has the device to itself. */
+  clampSequenceLength(upperBound: number): number {
+    const slots = this.#state.storage.poolGroups.map((group) => group.slots.slots);
+    return clampMaxSequenceLength(this.layout, { slots, batchSize: 1, upperBound });
   }
 
   /**
