@@ -6,7 +6,10 @@ export class DeviceLostError extends GpuError {
   readonly reason: GPUDeviceLostReason;
 
   constructor(label: string, info: GPUDeviceLostInfo) {
-    super('device-lost', `The device ${label || '(no label)'} was lost (${info.reason}): ${info.message} Request a new one and rebuild its pools.`);
+    super(
+      'device-lost',
+      `The device ${label || '(no label)'} was lost (${info.reason}): ${info.message} Request a new one and rebuild its pools.`,
+    );
     this.reason = info.reason;
   }
 }

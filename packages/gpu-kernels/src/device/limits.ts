@@ -40,7 +40,13 @@ export function requirePoolFits(spec: PoolSpec, available: Readonly<Record<PoolL
   const needed = poolBytes(spec);
   for (const limit of Object.keys(DEFAULT_LIMITS) as PoolLimit[]) {
     if (needed > available[limit]) {
-      throw new DeviceLimitError(`${spec.label} (${spec.numSlots} slots of ${spec.slotBytes} bytes)`, limit, needed, available[limit], wayOut);
+      throw new DeviceLimitError(
+        `${spec.label} (${spec.numSlots} slots of ${spec.slotBytes} bytes)`,
+        limit,
+        needed,
+        available[limit],
+        wayOut,
+      );
     }
   }
 }

@@ -74,7 +74,9 @@ export class Readback {
     if (failures.length === 0) return;
     const cause = failures[0];
     if (cause instanceof PoolError) throw cause;
-    throw new PoolError('pool-read', label, `the bytes did not come back from the device: ${(cause as Error).message}`, { cause });
+    throw new PoolError('pool-read', label, `the bytes did not come back from the device: ${(cause as Error).message}`, {
+      cause,
+    });
   }
 
   /** Destroys the kept buffers. Reads under way end first. */
@@ -165,10 +167,16 @@ async function mapped(
     validation,
   ]);
   if (memoryError) {
-    throw new PoolError('pool-out-of-memory', label, `no mappable buffer to read through: ${memoryError.message} Read fewer slots at once.`, {
-      cause: memoryError,
-    });
+    throw new PoolError(
+      'pool-out-of-memory',
+      label,
+      `no mappable buffer to read through: ${memoryError.message} Read fewer slots at once.`,
+      {
+        cause: memoryError,
+      },
+    );
   }
-  if (validationError) throw new PoolError('pool-read', label, `the copy was refused: ${validationError.message}`, { cause: validationError });
+  if (validationError)
+    throw new PoolError('pool-read', label, `the copy was refused: ${validationError.message}`, { cause: validationError });
   if (mapResult !== undefined) throw mapResult;
 }

@@ -36,7 +36,7 @@ describe.each(['kernel', 'commands'] as const)('a page device that moves pages b
           const sizes = [slotBytes, 16];
           const pools = sizes.map((bytes, i) => pages.createPool({ label: `pool ${i}`, slotBytes: bytes, numSlots: 24 }));
           const expected = sizes.map((bytes, i) => filled(bytes * 24, i));
-          pools.forEach((pool, i) => pages.writeSlots(pool, allSlots(24), expected[i]));
+          for (const [i, pool] of pools.entries()) pages.writeSlots(pool, allSlots(24), expected[i]);
           pages.execute([
             { kind: 'copy', pools, sources, targets, count: third },
             { kind: 'clear', pools, slots: cleared, count: third },
@@ -194,7 +194,13 @@ describe('a page device refuses', () => {
   test('slots outside the pool, before anything happens', async () => {
     pages.writeSlots(pool, allSlots(3), filled(24));
     const good: PageCommand = { kind: 'clear', pools: [pool], slots: Int32Array.of(0), count: 1 };
-    const bad = (slot: number): PageCommand => ({ kind: 'copy', pools: [pool], sources: Int32Array.of(0), targets: Int32Array.of(slot), count: 1 });
+    const bad = (slot: number): PageCommand => ({
+      kind: 'copy',
+      pools: [pool],
+      sources: Int32Array.of(0),
+      targets: Int32Array.of(slot),
+      count: 1,
+    });
     expect(() => pages.execute([good, bad(3)])).toThrow('slot 3 at position 0; the pool has slots 0 to 2');
     expect(() => pages.execute([good, bad(-1)])).toThrow(PoolError);
     expect(() => pages.execute([good, { ...good, count: 2 }])).toThrow('2 slots asked for');
@@ -234,7 +240,9 @@ describe('a page device whose device is lost', () => {
     pages.execute([{ kind: 'clear', pools: [pool], slots: allSlots(2), count: 2 }]);
     await expect(pages.readSlots(pool, allSlots(2), new Uint8Array(16))).rejects.toMatchObject({ code: 'device-lost' });
     await expect(pages.landed()).rejects.toMatchObject({ code: 'device-lost' });
-    await expect(pages.createPool({ label: 'late', slotBytes: 8, numSlots: 2 }).ready).rejects.toMatchObject({ code: 'device-lost' });
+    await expect(pages.createPool({ label: 'late', slotBytes: 8, numSlots: 2 }).ready).rejects.toMatchObject({
+      code: 'device-lost',
+    });
     pages.destroy();
     expect(pages.allocatedBytes).toBe(0);
   });

@@ -5,10 +5,10 @@ import type { ComputeStep } from '../kernel/compute-step.ts';
 import { BUFFER_USAGE } from '../kernel/gpu-flags.ts';
 import { addPageClearCommands, addPageCopyCommands } from '../kernels/page-copy/page-commands.ts';
 import { addPageClear, addPageCopy, uploadSlotPairs, uploadSlots } from '../kernels/page-copy/page-copy.ts';
+import { forEachSlotRun } from '../kernels/page-copy/slot-runs.ts';
 import { DeviceLoss, type DeviceLostError } from './device-lost.ts';
 import { requirePoolFits } from './limits.ts';
 import { Readback, type ReadRange } from './readback.ts';
-import { forEachSlotRun } from './slot-runs.ts';
 import { WebGpuPoolMemory } from './webgpu-pool-memory.ts';
 
 export interface WebGpuPageDeviceOptions {
@@ -126,7 +126,9 @@ export class WebGpuPageDevice implements PageDevice {
   #addDispatches(step: ComputeStep, command: PageCommand): void {
     const { count, pools } = command;
     const copies = command.kind === 'copy';
-    const slots = copies ? uploadSlotPairs(step, command.sources, command.targets, count) : uploadSlots(step, command.slots, count);
+    const slots = copies
+      ? uploadSlotPairs(step, command.sources, command.targets, count)
+      : uploadSlots(step, command.slots, count);
     for (const pool of pools) {
       const options = { pool: this.#own(pool).buffer, slotBytes: pool.spec.slotBytes, slots, count };
       if (copies) addPageCopy(step, options);
@@ -182,14 +184,22 @@ export class WebGpuPageDevice implements PageDevice {
 
   #own(pool: PoolMemory): WebGpuPoolMemory {
     if (pool instanceof WebGpuPoolMemory && this.#pools.has(pool)) return pool;
-    throw new PoolError('pool-unusable', pool.spec.label, 'the pool was destroyed or belongs to another device. Create it with this device.');
+    throw new PoolError(
+      'pool-unusable',
+      pool.spec.label,
+      'the pool was destroyed or belongs to another device. Create it with this device.',
+    );
   }
 }
 
 function requireSpec(spec: PoolSpec): void {
   const { slotBytes, numSlots } = spec;
   if (!Number.isInteger(slotBytes) || slotBytes <= 0 || slotBytes % 4 !== 0) {
-    throw new PoolError('pool-spec', spec.label, `slotBytes is ${slotBytes}; a slot has a positive multiple of 4 bytes. Pad its buffers.`);
+    throw new PoolError(
+      'pool-spec',
+      spec.label,
+      `slotBytes is ${slotBytes}; a slot has a positive multiple of 4 bytes. Pad its buffers.`,
+    );
   }
   if (!Number.isInteger(numSlots) || numSlots < 1) {
     throw new PoolError('pool-spec', spec.label, `numSlots is ${numSlots}; a pool has at least one slot. Raise the quota.`);
@@ -198,10 +208,15 @@ function requireSpec(spec: PoolSpec): void {
 
 /** The device would clamp a slot beyond the pool to its last words, and so damage somebody's page. */
 function requireSlots(spec: PoolSpec, slots: Int32Array, count: number): void {
-  if (!(count <= slots.length)) throw new PoolError('pool-range', spec.label, `${count} slots asked for, the index array has ${slots.length}.`);
+  if (!(count <= slots.length))
+    throw new PoolError('pool-range', spec.label, `${count} slots asked for, the index array has ${slots.length}.`);
   for (let i = 0; i < count; i++) {
     if (slots[i] >= 0 && slots[i] < spec.numSlots) continue;
-    throw new PoolError('pool-range', spec.label, `slot ${slots[i]} at position ${i}; the pool has slots 0 to ${spec.numSlots - 1}.`);
+    throw new PoolError(
+      'pool-range',
+      spec.label,
+      `slot ${slots[i]} at position ${i}; the pool has slots 0 to ${spec.numSlots - 1}.`,
+    );
   }
 }
 

@@ -11,7 +11,12 @@ function failingDevice(failure: { outOfMemory?: string; validation?: string; los
   const buffer = { destroy: vi.fn() };
   return {
     label: 'failing',
-    limits: { maxBufferSize: 1024, maxStorageBufferBindingSize: 1024, minUniformBufferOffsetAlignment: 256, minStorageBufferOffsetAlignment: 256 },
+    limits: {
+      maxBufferSize: 1024,
+      maxStorageBufferBindingSize: 1024,
+      minUniformBufferOffsetAlignment: 256,
+      minStorageBufferOffsetAlignment: 256,
+    },
     adapterInfo: { isFallbackAdapter: false },
     lost: failure.lost ? Promise.resolve(failure.lost) : new Promise(() => {}),
     createBuffer: () => buffer,
@@ -53,7 +58,11 @@ test('a buffer that the driver refuses rejects `ready`', async () => {
 test('a lost device rejects `ready`, and says so to whoever waits for it', async () => {
   const pages = new WebGpuPageDevice(failingDevice({ lost: { reason: 'unknown', message: 'unplugged.' } as GPUDeviceLostInfo }));
   await expect(pages.createPool(spec).ready).rejects.toBeInstanceOf(DeviceLostError);
-  expect(await pages.lost).toMatchObject({ code: 'device-lost', reason: 'unknown', message: expect.stringContaining('unplugged.') });
+  expect(await pages.lost).toMatchObject({
+    code: 'device-lost',
+    reason: 'unknown',
+    message: expect.stringContaining('unplugged.'),
+  });
 });
 
 test('a device that lives has no loss to tell', () => {

@@ -49,11 +49,18 @@ describe('a step', () => {
 
   test('binds ranges of buffers', async () => {
     const target = storageBuffer(device, new Uint32Array(128));
-    const source = storageBuffer(device, Uint32Array.from({ length: 128 }, (_, i) => i));
+    const source = storageBuffer(
+      device,
+      Uint32Array.from({ length: 128 }, (_, i) => i),
+    );
     const step = context.step('ranges');
     step.dispatch(scaleAdd, {
       shape: { length: 64 },
-      bindings: { target_words: { buffer: target, offset: 256, size: 256 }, source: { buffer: source, offset: 256 }, params: step.upload(lengthParams(64)) },
+      bindings: {
+        target_words: { buffer: target, offset: 256, size: 256 },
+        source: { buffer: source, offset: 256 },
+        params: step.upload(lengthParams(64)),
+      },
     });
     step.submit();
     const found = await readU32(device, target);
@@ -83,7 +90,11 @@ describe('a step', () => {
     const second = storageBuffer(device, 400_000);
     const small = context.step('small');
     const large = context.step('large');
-    const smallBindings = { target_words: first, source: small.upload(new Uint32Array(16).fill(3)), params: small.upload(lengthParams(16)) };
+    const smallBindings = {
+      target_words: first,
+      source: small.upload(new Uint32Array(16).fill(3)),
+      params: small.upload(lengthParams(16)),
+    };
     const largeBindings = {
       target_words: second,
       source: large.upload(new Uint32Array(100_000).fill(5)),
@@ -102,7 +113,10 @@ describe('a step', () => {
     const target = storageBuffer(device, length * 4);
     const step = context.step('long row');
     const source = step.upload(new Uint32Array(length).fill(1));
-    step.dispatch(scaleAdd, { shape: { length }, bindings: { target_words: target, source, params: step.upload(lengthParams(length)) } });
+    step.dispatch(scaleAdd, {
+      shape: { length },
+      bindings: { target_words: target, source, params: step.upload(lengthParams(length)) },
+    });
     step.submit();
     expect((await readU32(device, target)).every((word) => word === 1)).toBe(true);
   });
@@ -171,7 +185,10 @@ describe('a kernel', () => {
   test('with faulty code is reported with the line of the fault', async () => {
     device.pushErrorScope('validation');
     const faulty = { ...scaleAdd, label: 'faulty', code: scaleAdd.code.replace('let i', 'let i: f32') };
-    await expect(context.warmUp(faulty)).rejects.toMatchObject({ code: 'kernel-compile', message: expect.stringMatching(/line 9/) });
+    await expect(context.warmUp(faulty)).rejects.toMatchObject({
+      code: 'kernel-compile',
+      message: expect.stringMatching(/line 9/),
+    });
     expect(await device.popErrorScope()).not.toBeNull();
   });
 });

@@ -30,7 +30,13 @@ export interface StepCounts {
 }
 
 type Operation =
-  | { kind: 'dispatch'; label: string; kernel: CompiledKernel; bindings: readonly Binding[]; workgroups: readonly [number, number, number] }
+  | {
+      kind: 'dispatch';
+      label: string;
+      kernel: CompiledKernel;
+      bindings: readonly Binding[];
+      workgroups: readonly [number, number, number];
+    }
   | { kind: 'copy'; source: BufferRange | StepData; target: GPUBuffer; targetOffset: number }
   | { kind: 'clear'; target: BufferRange };
 
@@ -159,7 +165,11 @@ export class ComputeStep {
 
   #requireOpen(): void {
     if (!this.#submitted) return;
-    throw new KernelError('kernel-step', this.label, 'the step was submitted already. Begin a new one with ComputeContext.step().');
+    throw new KernelError(
+      'kernel-step',
+      this.label,
+      'the step was submitted already. Begin a new one with ComputeContext.step().',
+    );
   }
 
   #requireOwn(data: StepData): void {
@@ -175,13 +185,18 @@ function bufferRange(binding: GPUBuffer | { buffer: GPUBuffer; offset?: number; 
 }
 
 /** WebGPU would report this later, as an error of the device that names no kernel. */
-function requireNoReadWriteConflict(kernel: Kernel<string, never, never>, names: readonly string[], bindings: readonly Binding[]): void {
+function requireNoReadWriteConflict(
+  kernel: Kernel<string, never, never>,
+  names: readonly string[],
+  bindings: readonly Binding[],
+): void {
   for (let i = 0; i < bindings.length; i++) {
     const written = bindings[i];
     if (kernel.bindings[names[i]] !== 'storage' || written instanceof StepData) continue;
     const { buffer } = bufferRange(written);
     const j = bindings.findIndex(
-      (other, at) => kernel.bindings[names[at]] !== 'storage' && !(other instanceof StepData) && bufferRange(other).buffer === buffer,
+      (other, at) =>
+        kernel.bindings[names[at]] !== 'storage' && !(other instanceof StepData) && bufferRange(other).buffer === buffer,
     );
     if (j < 0) continue;
     throw new KernelError(

@@ -12,7 +12,10 @@ export type ParamLayout = Readonly<Record<string, ParamType>>;
  * @throws {KernelError} `kernel-dispatch` when an integer field is not an integer of its range
  * @example packParams({ numTokens: 'u32', scale: 'f32' }, { numTokens: 3, scale: 0.125 })   // 16 bytes
  */
-export function packParams<Layout extends ParamLayout>(layout: Layout, values: Readonly<Record<keyof Layout, number>>): Uint8Array {
+export function packParams<Layout extends ParamLayout>(
+  layout: Layout,
+  values: Readonly<Record<keyof Layout, number>>,
+): Uint8Array {
   const names = Object.keys(layout);
   const bytes = new ArrayBuffer(Math.ceil(Math.max(1, names.length) / 4) * 16);
   const view = new DataView(bytes);

@@ -130,8 +130,16 @@ export class PipelineCache {
       ['maxComputeWorkgroupSizeZ', limits.maxComputeWorkgroupSizeZ, z],
       ['maxComputeInvocationsPerWorkgroup', limits.maxComputeInvocationsPerWorkgroup, x * y * z],
       ['maxComputeWorkgroupStorageSize', limits.maxComputeWorkgroupStorageSize, kernel.workgroupStorageBytes?.(constants) ?? 0],
-      ['maxStorageBuffersPerShaderStage', limits.maxStorageBuffersPerShaderStage, kinds.filter((kind) => kind !== 'uniform').length],
-      ['maxUniformBuffersPerShaderStage', limits.maxUniformBuffersPerShaderStage, kinds.filter((kind) => kind === 'uniform').length],
+      [
+        'maxStorageBuffersPerShaderStage',
+        limits.maxStorageBuffersPerShaderStage,
+        kinds.filter((kind) => kind !== 'uniform').length,
+      ],
+      [
+        'maxUniformBuffersPerShaderStage',
+        limits.maxUniformBuffersPerShaderStage,
+        kinds.filter((kind) => kind === 'uniform').length,
+      ],
     ];
     for (const [limit, most, need] of needs) {
       if (need <= most) continue;

@@ -1,4 +1,5 @@
 import type { ComputeStep } from '../../kernel/compute-step.ts';
+import { forEachSlotRun } from './slot-runs.ts';
 
 /**
  * Page copy and clear by the device's own copy commands instead of a kernel. A software device runs those as memcpy, five to
@@ -20,18 +21,18 @@ export interface PageCopyCommandOptions extends PageCommandOptions {
   bounce: GPUBuffer;
 }
 
-/** Adds two copies for each page, through `bounce`. */
+/** Adds two copies for each page, through `bounce`; one for neighbours. */
 export function addPageCopyCommands(step: ComputeStep, options: PageCopyCommandOptions): void {
   const { pool, slotBytes, sources, targets, count, bounce } = options;
   const atOnce = Math.floor(bounce.size / slotBytes);
   for (let done = 0; done < count; done += atOnce) {
-    const num = Math.min(atOnce, count - done);
-    for (let i = 0; i < num; i++) {
-      step.copy({ buffer: pool, offset: sources[done + i] * slotBytes, size: slotBytes }, bounce, i * slotBytes);
-    }
-    for (let i = 0; i < num; i++) {
-      step.copy({ buffer: bounce, offset: i * slotBytes, size: slotBytes }, pool, targets[done + i] * slotBytes);
-    }
+    const end = Math.min(done + atOnce, count);
+    forEachSlotRun(sources.subarray(done, end), (first, num, position) => {
+      step.copy({ buffer: pool, offset: first * slotBytes, size: num * slotBytes }, bounce, position * slotBytes);
+    });
+    forEachSlotRun(targets.subarray(done, end), (first, num, position) => {
+      step.copy({ buffer: bounce, offset: position * slotBytes, size: num * slotBytes }, pool, first * slotBytes);
+    });
   }
 }
 
@@ -41,8 +42,10 @@ export interface PageClearCommandOptions extends PageCommandOptions {
   count: number;
 }
 
-/** Adds one clear for each page. */
+/** Adds one clear for each page, or run of neighbours. */
 export function addPageClearCommands(step: ComputeStep, options: PageClearCommandOptions): void {
   const { pool, slotBytes, slots, count } = options;
-  for (let i = 0; i < count; i++) step.clear({ buffer: pool, offset: slots[i] * slotBytes, size: slotBytes });
+  forEachSlotRun(slots.subarray(0, count), (first, num) => {
+    step.clear({ buffer: pool, offset: first * slotBytes, size: num * slotBytes });
+  });
 }

@@ -41,9 +41,15 @@ async function runClear(bytes: Uint8Array, slotBytes: number, cleared: Int32Arra
 }
 
 /** Slots in random order, the first half of them sources, the second half targets. */
-const someSlots = fc
-  .integer({ min: 2, max: 40 })
-  .chain((numSlots) => fc.tuple(fc.constant(numSlots), fc.shuffledSubarray(Array.from({ length: numSlots }, (_, i) => i), { minLength: 2 })));
+const someSlots = fc.integer({ min: 2, max: 40 }).chain((numSlots) =>
+  fc.tuple(
+    fc.constant(numSlots),
+    fc.shuffledSubarray(
+      Array.from({ length: numSlots }, (_, i) => i),
+      { minLength: 2 },
+    ),
+  ),
+);
 
 /** On both sides of the border between units, and of one workgroup's stretch (1,024 bytes of words, 4,096 of vec4u). */
 const someSlotBytes = fc.oneof(
@@ -98,7 +104,12 @@ describe('page copy', () => {
 
   test('of no pages adds no dispatch', () => {
     const step = context.step('none');
-    addPageCopy(step, { pool: storageBuffer(device, 16), slotBytes: 16, slots: uploadSlotPairs(step, Int32Array.of(), Int32Array.of(), 0), count: 0 });
+    addPageCopy(step, {
+      pool: storageBuffer(device, 16),
+      slotBytes: 16,
+      slots: uploadSlotPairs(step, Int32Array.of(), Int32Array.of(), 0),
+      count: 0,
+    });
     expect(step.submit().numDispatches).toBe(0);
   });
 });

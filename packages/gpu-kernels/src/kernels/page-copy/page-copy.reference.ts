@@ -4,7 +4,13 @@
  * @param pool      `[numSlots, slotBytes]` bytes, changed in place
  * @param slotBytes bytes of one slot
  */
-export function copyPagesReference(pool: Uint8Array, slotBytes: number, sources: Int32Array, targets: Int32Array, count: number): void {
+export function copyPagesReference(
+  pool: Uint8Array,
+  slotBytes: number,
+  sources: Int32Array,
+  targets: Int32Array,
+  count: number,
+): void {
   const before = pool.slice();
   for (let i = 0; i < count; i++) {
     pool.set(before.subarray(sources[i] * slotBytes, (sources[i] + 1) * slotBytes), targets[i] * slotBytes);

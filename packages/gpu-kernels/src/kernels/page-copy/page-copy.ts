@@ -84,6 +84,8 @@ function add(step: ComputeStep, kernels: Readonly<Record<'u32' | 'vec4u', PageCo
   const kernel = wide ? kernels.vec4u : kernels.u32;
   const slotUnits = slotBytes / (wide ? 16 : 4);
   const groupsPerSlot = Math.ceil(slotUnits / (LANES * kernel.constants.unitsPerLane));
-  const params = step.upload(packParams({ count: 'u32', slotUnits: 'u32', groupsPerSlot: 'u32' }, { count, slotUnits, groupsPerSlot }));
+  const params = step.upload(
+    packParams({ count: 'u32', slotUnits: 'u32', groupsPerSlot: 'u32' }, { count, slotUnits, groupsPerSlot }),
+  );
   step.dispatch(kernel, { shape: { count, groupsPerSlot }, bindings: { pool, slots, params } });
 }

@@ -32,8 +32,13 @@ const someCase: fc.Arbitrary<Case> = fc
       i % numRequests,
       Math.floor(i / numRequests),
     ]);
-    return fc.record({ chosen: fc.shuffledSubarray([...places, [-1, 0], [0, -1]], { minLength: 1 }), pages: shuffled(numEntries + 2), holes: holes(numEntries) }).map(
-      ({ chosen, pages, holes: isHole }) => {
+    return fc
+      .record({
+        chosen: fc.shuffledSubarray([...places, [-1, 0], [0, -1]], { minLength: 1 }),
+        pages: shuffled(numEntries + 2),
+        holes: holes(numEntries),
+      })
+      .map(({ chosen, pages, holes: isHole }) => {
         const rowWords = rowUnits * unitWords;
         return {
           shape: {
@@ -50,8 +55,7 @@ const someCase: fc.Arbitrary<Case> = fc
           pageTable: Int32Array.from({ length: numEntries }, (_, i) => (isHole[i] ? -1 : pages[i])),
           numPages: numEntries + 2,
         };
-      },
-    );
+      });
   });
 
 function shuffled(length: number): fc.Arbitrary<number[]> {
