@@ -23,12 +23,17 @@ export { type ParamLayout, type ParamType, packParams } from './kernel/params.ts
 export type { StepData } from './kernel/step-data.ts';
 // Pages
 export {
-  addPageClear,
-  addPageCopy,
   type PageCopyOptions,
   pageClearKernels,
   pageCopyKernels,
+  recordPageClear,
+  recordPageCopy,
   uploadSlotPairs,
   uploadSlots,
 } from './kernels/page-copy/page-copy.ts';
-export { addPageWrite, type PageWriteOptions, type PageWriteShape, pageWriteKernels } from './kernels/page-write/page-write.ts';
+export {
+  type PageWriteOptions,
+  type PageWriteShape,
+  pageWriteKernels,
+  recordPageWrite,
+} from './kernels/page-write/page-write.ts';

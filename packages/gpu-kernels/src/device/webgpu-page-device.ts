@@ -3,8 +3,8 @@ import { PoolError } from '../errors/device-error.ts';
 import { ComputeContext } from '../kernel/compute-context.ts';
 import type { ComputeStep } from '../kernel/compute-step.ts';
 import { BUFFER_USAGE } from '../kernel/gpu-flags.ts';
-import { addPageClearCommands, addPageCopyCommands } from '../kernels/page-copy/page-commands.ts';
-import { addPageClear, addPageCopy, uploadSlotPairs, uploadSlots } from '../kernels/page-copy/page-copy.ts';
+import { recordPageClearCommands, recordPageCopyCommands } from '../kernels/page-copy/page-commands.ts';
+import { recordPageClear, recordPageCopy, uploadSlotPairs, uploadSlots } from '../kernels/page-copy/page-copy.ts';
 import { forEachSlotRun } from '../kernels/page-copy/slot-runs.ts';
 import { DeviceLoss, type DeviceLostError } from './device-lost.ts';
 import { requirePoolFits } from './limits.ts';
@@ -131,8 +131,8 @@ export class WebGpuPageDevice implements PageDevice {
       : uploadSlots(step, command.slots, count);
     for (const pool of pools) {
       const options = { pool: this.#own(pool).buffer, slotBytes: pool.spec.slotBytes, slots, count };
-      if (copies) addPageCopy(step, options);
-      else addPageClear(step, options);
+      if (copies) recordPageCopy(step, options);
+      else recordPageClear(step, options);
     }
   }
 
@@ -142,9 +142,9 @@ export class WebGpuPageDevice implements PageDevice {
       const { slotBytes } = memory.spec;
       if (command.kind === 'copy') {
         const { sources, targets, count } = command;
-        addPageCopyCommands(step, { pool, slotBytes, sources, targets, count, bounce: this.#bounceOf(slotBytes) });
+        recordPageCopyCommands(step, { pool, slotBytes, sources, targets, count, bounce: this.#bounceOf(slotBytes) });
       } else {
-        addPageClearCommands(step, { pool, slotBytes, slots: command.slots, count: command.count });
+        recordPageClearCommands(step, { pool, slotBytes, slots: command.slots, count: command.count });
       }
     }
   }

@@ -21,8 +21,8 @@ export interface PageCopyCommandOptions extends PageCommandOptions {
   bounce: GPUBuffer;
 }
 
-/** Adds two copies for each page, through `bounce`; one for neighbours. */
-export function addPageCopyCommands(step: ComputeStep, options: PageCopyCommandOptions): void {
+/** Records two copies for each page, through `bounce`; one for neighbours. */
+export function recordPageCopyCommands(step: ComputeStep, options: PageCopyCommandOptions): void {
   const { pool, slotBytes, sources, targets, count, bounce } = options;
   const atOnce = Math.floor(bounce.size / slotBytes);
   for (let done = 0; done < count; done += atOnce) {
@@ -42,8 +42,8 @@ export interface PageClearCommandOptions extends PageCommandOptions {
   count: number;
 }
 
-/** Adds one clear for each page, or run of neighbours. */
-export function addPageClearCommands(step: ComputeStep, options: PageClearCommandOptions): void {
+/** Records one clear for each page, or run of neighbours. */
+export function recordPageClearCommands(step: ComputeStep, options: PageClearCommandOptions): void {
   const { pool, slotBytes, slots, count } = options;
   forEachSlotRun(slots.subarray(0, count), (first, num) => {
     step.clear({ buffer: pool, offset: first * slotBytes, size: num * slotBytes });

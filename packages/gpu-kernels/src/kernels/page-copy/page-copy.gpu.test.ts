@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ComputeContext } from '../../kernel/compute-context.ts';
 import { clearPagesReference, copyPagesReference } from './page-copy.reference.ts';
-import { addPageClear, addPageCopy, pageClearKernels, pageCopyKernels, uploadSlotPairs, uploadSlots } from './page-copy.ts';
+import { pageClearKernels, pageCopyKernels, recordPageClear, recordPageCopy, uploadSlotPairs, uploadSlots } from './page-copy.ts';
 
 const device = await requestTestDevice();
 const context = ComputeContext.of(device);
@@ -23,7 +23,7 @@ async function runCopy(bytes: Uint8Array, slotBytes: number, sources: Int32Array
   const pool = storageBuffer(device, bytes);
   const step = context.step('copy');
   const slots = uploadSlotPairs(step, sources, targets, sources.length);
-  addPageCopy(step, { pool, slotBytes, slots, count: sources.length });
+  recordPageCopy(step, { pool, slotBytes, slots, count: sources.length });
   step.submit();
   const found = new Uint8Array(await readBytes(device, pool));
   pool.destroy();
@@ -33,7 +33,7 @@ async function runCopy(bytes: Uint8Array, slotBytes: number, sources: Int32Array
 async function runClear(bytes: Uint8Array, slotBytes: number, cleared: Int32Array): Promise<Uint8Array> {
   const pool = storageBuffer(device, bytes);
   const step = context.step('clear');
-  addPageClear(step, { pool, slotBytes, slots: uploadSlots(step, cleared, cleared.length), count: cleared.length });
+  recordPageClear(step, { pool, slotBytes, slots: uploadSlots(step, cleared, cleared.length), count: cleared.length });
   step.submit();
   const found = new Uint8Array(await readBytes(device, pool));
   pool.destroy();
@@ -95,8 +95,8 @@ describe('page copy', () => {
     const slotBytes = 32;
     const pool = storageBuffer(device, filledPool(3, slotBytes));
     const step = context.step('chain');
-    addPageCopy(step, { pool, slotBytes, slots: uploadSlotPairs(step, Int32Array.of(0), Int32Array.of(1), 1), count: 1 });
-    addPageCopy(step, { pool, slotBytes, slots: uploadSlotPairs(step, Int32Array.of(1), Int32Array.of(2), 1), count: 1 });
+    recordPageCopy(step, { pool, slotBytes, slots: uploadSlotPairs(step, Int32Array.of(0), Int32Array.of(1), 1), count: 1 });
+    recordPageCopy(step, { pool, slotBytes, slots: uploadSlotPairs(step, Int32Array.of(1), Int32Array.of(2), 1), count: 1 });
     step.submit();
     const found = new Uint8Array(await readBytes(device, pool));
     expect(found.subarray(64)).toEqual(found.subarray(0, 32));
@@ -104,7 +104,7 @@ describe('page copy', () => {
 
   test('of no pages adds no dispatch', () => {
     const step = context.step('none');
-    addPageCopy(step, {
+    recordPageCopy(step, {
       pool: storageBuffer(device, 16),
       slotBytes: 16,
       slots: uploadSlotPairs(step, Int32Array.of(), Int32Array.of(), 0),

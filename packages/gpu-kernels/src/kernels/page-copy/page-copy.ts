@@ -68,13 +68,13 @@ export interface PageCopyOptions {
   count: number;
 }
 
-/** Adds the copy of `count` slots to others of the same pool: one dispatch. */
-export function addPageCopy(step: ComputeStep, options: PageCopyOptions): void {
+/** Records the copy of `count` slots to others of the same pool: one dispatch. */
+export function recordPageCopy(step: ComputeStep, options: PageCopyOptions): void {
   add(step, pageCopyKernels, options);
 }
 
-/** Adds the clearing of `count` slots to zero: one dispatch. */
-export function addPageClear(step: ComputeStep, options: PageCopyOptions): void {
+/** Records the clearing of `count` slots to zero: one dispatch. */
+export function recordPageClear(step: ComputeStep, options: PageCopyOptions): void {
   add(step, pageClearKernels, options);
 }
 

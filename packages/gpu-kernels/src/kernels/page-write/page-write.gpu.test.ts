@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ComputeContext } from '../../kernel/compute-context.ts';
 import { pageWriteReference } from './page-write.reference.ts';
-import { addPageWrite, type PageWriteShape, pageWriteKernels } from './page-write.ts';
+import { type PageWriteShape, pageWriteKernels, recordPageWrite } from './page-write.ts';
 
 const device = await requestTestDevice();
 const context = ComputeContext.of(device);
@@ -83,7 +83,7 @@ test('page write does what the reference does, whatever the widths, strides and 
       const pages = storageBuffer(device, expected);
       const step = context.step('write');
       const buffers = { rows: step.upload(rows), tokens: step.upload(tokens), pageTable: step.upload(pageTable) };
-      addPageWrite(step, { shape, ...buffers, pages });
+      recordPageWrite(step, { shape, ...buffers, pages });
       step.submit();
       pageWriteReference(shape, rows, tokens, pageTable, expected);
       const found = await readF32(device, pages);
@@ -101,8 +101,14 @@ test('keys and values of one pool are written by one dispatch each', async () =>
   const rows = step.upload(Float32Array.of(1, 1, 2, 2, 3, 3, 4, 4));
   const tokens = step.upload(Int32Array.of(0, 2, 0, 3));
   const shape = { numTokens: 2, tokensPerPage, tableStride: 2, rowWords: 2, rowStrideWords: 4, pageStrideWords: 4 };
-  addPageWrite(step, { shape, rows, tokens, pages, pageTable: step.upload(Int32Array.of(0, 2)) });
-  addPageWrite(step, { shape: { ...shape, rowsBaseWords: 2 }, rows, tokens, pages, pageTable: step.upload(Int32Array.of(1, 3)) });
+  recordPageWrite(step, { shape, rows, tokens, pages, pageTable: step.upload(Int32Array.of(0, 2)) });
+  recordPageWrite(step, {
+    shape: { ...shape, rowsBaseWords: 2 },
+    rows,
+    tokens,
+    pages,
+    pageTable: step.upload(Int32Array.of(1, 3)),
+  });
   expect(step.submit().numDispatches).toBe(2);
   expect([...(await readF32(device, pages)).subarray(8, 16)]).toEqual([1, 1, 3, 3, 2, 2, 4, 4]);
 });
@@ -113,7 +119,13 @@ test('more tokens than one dimension of workgroups holds all arrive', async () =
   const step = context.step('many');
   const tokens = step.upload(Int32Array.from({ length: numTokens * 2 }, (_, i) => (i % 2 === 0 ? 0 : i >> 1)));
   const shape = { numTokens, tokensPerPage: numTokens, tableStride: 1, rowWords: 1, pageStrideWords: numTokens };
-  addPageWrite(step, { shape, rows: step.upload(counting(numTokens)), tokens, pages, pageTable: step.upload(Int32Array.of(0)) });
+  recordPageWrite(step, {
+    shape,
+    rows: step.upload(counting(numTokens)),
+    tokens,
+    pages,
+    pageTable: step.upload(Int32Array.of(0)),
+  });
   step.submit();
   expect((await readF32(device, pages)).every((value, i) => value === i + 1)).toBe(true);
 });
@@ -124,10 +136,10 @@ test('shapes whose rows or pages overlap are refused', () => {
   const other = storageBuffer(device, 64);
   const buffers = { rows: buffer, tokens: buffer, pageTable: buffer, pages: other };
   const shape = { numTokens: 1, tokensPerPage: 2, tableStride: 1, rowWords: 4, pageStrideWords: 8 };
-  expect(() => addPageWrite(step, { shape, ...buffers })).not.toThrow();
-  expect(() => addPageWrite(step, { shape: { ...shape, pageStrideWords: 7 }, ...buffers })).toThrow('would overlap');
-  expect(() => addPageWrite(step, { shape: { ...shape, rowStrideWords: 3 }, ...buffers })).toThrow('would overlap');
-  expect(() => addPageWrite(step, { shape: { ...shape, tokensPerPage: 0 }, ...buffers })).toThrow('would overlap');
+  expect(() => recordPageWrite(step, { shape, ...buffers })).not.toThrow();
+  expect(() => recordPageWrite(step, { shape: { ...shape, pageStrideWords: 7 }, ...buffers })).toThrow('would overlap');
+  expect(() => recordPageWrite(step, { shape: { ...shape, rowStrideWords: 3 }, ...buffers })).toThrow('would overlap');
+  expect(() => recordPageWrite(step, { shape: { ...shape, tokensPerPage: 0 }, ...buffers })).toThrow('would overlap');
 });
 
 test('both variants compile ahead of their use', async () => {

@@ -70,10 +70,10 @@ export interface PageWriteOptions {
 }
 
 /**
- * Adds the write of `numTokens` rows: one dispatch.
+ * Records the write of `numTokens` rows: one dispatch.
  * @throws {KernelError} `kernel-dispatch` when rows or pages would overlap their neighbours
  */
-export function addPageWrite(step: ComputeStep, options: PageWriteOptions): void {
+export function recordPageWrite(step: ComputeStep, options: PageWriteOptions): void {
   const { shape, ...buffers } = options;
   const { numTokens, tokensPerPage, tableStride, rowWords, pageStrideWords } = shape;
   const { rowStrideWords = rowWords, rowsBaseWords = 0, pagesBaseWords = 0 } = shape;
