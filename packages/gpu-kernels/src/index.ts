@@ -23,7 +23,9 @@ export { type ParamLayout, type ParamType, packParams } from './kernel/params.ts
 export type { StepData } from './kernel/step-data.ts';
 // Pages
 export {
+  type PageCopyKernel,
   type PageCopyOptions,
+  type PageCopyShape,
   pageClearKernels,
   pageCopyKernels,
   recordPageClear,

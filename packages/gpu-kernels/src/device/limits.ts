@@ -1,10 +1,14 @@
 import type { PoolSpec } from '@bufferwise/cache-manager';
 import { DeviceLimitError } from '../errors/device-error.ts';
 
-/** The limits of a device that was requested without any, as far as pools touch them. Bytes. */
-const DEFAULT_LIMITS = { maxBufferSize: 256 * 2 ** 20, maxStorageBufferBindingSize: 128 * 2 ** 20 } as const;
+/** The limits that the size of a pool touches: it is one buffer, and bound as a whole. Bytes. */
+export type PoolLimit = 'maxBufferSize' | 'maxStorageBufferBindingSize';
 
-export type PoolLimit = keyof typeof DEFAULT_LIMITS;
+/** The limits of a device that was requested without any. */
+const DEFAULT_LIMITS: Readonly<Record<PoolLimit, number>> = {
+  maxBufferSize: 256 * 2 ** 20,
+  maxStorageBufferBindingSize: 128 * 2 ** 20,
+};
 
 /** Bytes that one pool takes in one buffer, bound as a whole. */
 export function poolBytes(spec: PoolSpec): number {

@@ -6,12 +6,14 @@ import code from './page-copy.wgsl';
 
 const LANES = 64;
 
-interface PageCopyShape {
+export interface PageCopyShape {
+  /** Pairs to copy, or slots to clear. */
   count: number;
+  /** Workgroups that share one slot. */
   groupsPerSlot: number;
 }
 
-type PageCopyKernel = Kernel<'pool' | 'slots' | 'params', 'unitsPerLane', PageCopyShape>;
+export type PageCopyKernel = Kernel<'pool' | 'slots' | 'params', 'unitsPerLane', PageCopyShape>;
 
 /**
  * Copies or clears whole slots inside one pool buffer. Bytes are moved as they are, whatever they stand for.
