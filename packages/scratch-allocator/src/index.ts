@@ -1,4 +1,4 @@
-export { type AggregatedBuffer, type AggregatedPageDesc } from './layout/aggregated-pages.ts';
+export type { AggregatedBuffer, AggregatedPageDesc } from './layout/aggregated-pages.ts';
 export type { BufferAttr } from './layout/buffer-attr.ts';
 export type { CoalescedBuffer } from './layout/coalescing.ts';
 export type { ColdPoolGroupDesc, PoolDesc, PoolGroupDesc } from './layout/pool-group.ts';
@@ -10,11 +10,12 @@ export {
   type PageIndexMode,
   type PageIndexScheme,
 } from './page-index-converter.ts';
-export { ceilMul, type Rational, rational } from './rational.ts';
-export type { ScratchDesc } from './scratch/scratch-desc.ts';
-export { SlotAllocator } from './slot-allocator.ts';
 export { batchSlots } from './planning/batch-slots.ts';
 export { type ClampRequest, clampMaxSequenceLength } from './planning/clamp-max-sequence-length.ts';
 export { minDeviceSlots, structuralFloors } from './planning/min-slots.ts';
 export { planSlots, planTier, type SlotPlanConfig, type TierPlan, type TierPlanOptions } from './planning/plan-slots.ts';
 export { tierGranularity } from './planning/tier-granularity.ts';
+export { ceilMul, type Rational, rational } from './rational.ts';
+export type { ScratchDesc } from './scratch/scratch-desc.ts';
+export { SlotAllocator } from './slot-allocator.ts';
+export { type PageSource, StepTable } from './step-table.ts';

@@ -81,21 +81,35 @@ export class PageIndexConverter {
     out: Int32Array,
     at: number,
   ): void {
-    const { expansion } = this;
     const blocks = basePageIndices.length;
-    if (at < 0 || at + blocks * expansion > out.length) throw outTooSmall(blocks * expansion, at, out.length);
-    const offset = indexMode === 'per_layer' ? this.layerOffset : 0;
-    if (scratch === null) {
-      this.#writePages(basePageIndices, 0, blocks, offset, out, at);
-      return;
-    }
+    this.assertConvertible(blocks, indexMode, scratch);
+    if (at < 0 || at + blocks * this.expansion > out.length) throw outTooSmall(blocks * this.expansion, at, out.length);
+    this.#write(basePageIndices, indexMode, scratch, out, at);
+  }
+
+  /**
+   * Whether `convert` of so many blocks would go through, asked before anything is written.
+   *
+   * @throws {StateError} `scratch-needs-per-layer` or `scratch-slots-missing` when it would not
+   */
+  assertConvertible(blocks: number, indexMode: PageIndexMode, scratch: ScratchDesc | null): void {
+    if (scratch === null) return;
     if (indexMode !== 'per_layer') throw scratchNeedsPerLayer(indexMode);
-    const begin = Math.min(scratch.range.begin, blocks);
-    const end = Math.max(begin, Math.min(scratch.range.end, blocks));
-    this.#checkScratchSlots(scratch, end);
-    this.#writePages(basePageIndices, 0, begin, offset, out, at);
-    this.#writeScratch(scratch, begin, end, out, at + begin * expansion);
-    this.#writePages(basePageIndices, end, blocks, offset, out, at + end * expansion);
+    const { begin, end } = scratch.range;
+    const subPages = (Math.min(end, blocks) - begin) * this.scratchPagesPerBlock;
+    const slots = scratch.slotIds.length;
+    if (subPages > slots * this.scale) throw scratchSlotsMissing(subPages, slots, this.scale);
+  }
+
+  #write(base: Int32Array, indexMode: PageIndexMode, scratch: ScratchDesc | null, out: Int32Array, at: number): void {
+    const offset = indexMode === 'per_layer' ? this.layerOffset : 0;
+    const blocks = base.length;
+    const begin = scratch === null ? blocks : Math.min(scratch.range.begin, blocks);
+    const end = scratch === null ? blocks : Math.max(begin, Math.min(scratch.range.end, blocks));
+    this.#writePages(base, 0, begin, offset, out, at);
+    if (scratch === null) return;
+    this.#writeScratch(scratch.slotIds, end - begin, out, at + begin * this.expansion);
+    this.#writePages(base, end, blocks, offset, out, at + end * this.expansion);
   }
 
   #writePages(base: Int32Array, begin: number, end: number, offset: number, out: Int32Array, at: number): void {
@@ -118,26 +132,21 @@ export class PageIndexConverter {
     }
   }
 
-  /** Walks the sub-pages block by block instead of dividing for each. */
-  #writeScratch(scratch: ScratchDesc, begin: number, end: number, out: Int32Array, at: number): void {
+  /** The first `blocks` scratch blocks. Walks the sub-pages from block to block, which saves a division each. */
+  #writeScratch(slotIds: Int32Array, blocks: number, out: Int32Array, at: number): void {
     const { scale, expansion, scratchPagesPerBlock } = this;
-    const { slotIds } = scratch;
     let subPage = this.rankInLayer;
     let slotIndex = 0;
-    for (let i = begin; i < end; i++) {
-      const first = ((slotIds[slotIndex] as number) * scale + subPage) * expansion;
-      for (let j = 0; j < expansion; j++) out[at++] = first + j;
+    for (let i = 0; i < blocks; i++) {
+      const index = (slotIds[slotIndex] as number) * scale + subPage;
+      if (expansion === 1) out[at++] = index;
+      else for (let j = 0; j < expansion; j++) out[at++] = index * expansion + j;
       subPage += scratchPagesPerBlock;
       if (subPage >= scale) {
         subPage -= scale;
         slotIndex++;
       }
     }
-  }
-
-  #checkScratchSlots({ range, slotIds }: ScratchDesc, end: number): void {
-    const subPages = (end - range.begin) * this.scratchPagesPerBlock;
-    if (end > range.begin && subPages > slotIds.length * this.scale) throw scratchSlotsMissing(subPages, slotIds.length, this.scale);
   }
 }
 
@@ -156,5 +165,8 @@ function scratchSlotsMissing(subPages: number, slots: number, scale: number): St
 }
 
 function outTooSmall(entries: number, at: number, length: number): StateError {
-  return new StateError('out-too-small', `${entries} page indices do not fit from index ${at} into an \`out\` of ${length} entries; pass a longer one.`);
+  return new StateError(
+    'out-too-small',
+    `${entries} page indices do not fit from index ${at} into an \`out\` of ${length} entries; pass a longer one.`,
+  );
 }

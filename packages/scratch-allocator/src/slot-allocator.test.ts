@@ -69,7 +69,8 @@ describe('SlotAllocator', () => {
   it('refuses numbers that count nothing, and an `out` that is too short', () => {
     for (const slots of [-1, 1.5, Number.NaN, 2 ** 31]) expect(codeOf(() => new SlotAllocator(slots))).toBe('invalid-slot-count');
     const allocator = new SlotAllocator(4);
-    for (const n of [-1, 0.5, Number.NaN]) expect(codeOf(() => allocator.allocate(n, new Int32Array(4)))).toBe('invalid-slot-count');
+    for (const n of [-1, 0.5, Number.NaN])
+      expect(codeOf(() => allocator.allocate(n, new Int32Array(4)))).toBe('invalid-slot-count');
     expect(codeOf(() => allocator.allocate(2, new Int32Array(1)))).toBe('out-too-small');
     expect(codeOf(() => allocator.allocate(2, new Int32Array(2), 1))).toBe('out-too-small');
     expect(codeOf(() => allocator.allocate(2, new Int32Array(4), -1))).toBe('out-too-small');
@@ -81,7 +82,15 @@ describe('SlotAllocator', () => {
     const allocator = new SlotAllocator(70);
     take(allocator, 66);
     allocator.release(64);
-    expect([63, 64, 65, 66, 70, -1, 0.5].map((slot) => allocator.isAllocated(slot))).toEqual([true, false, true, false, false, false, false]);
+    expect([63, 64, 65, 66, 70, -1, 0.5].map((slot) => allocator.isAllocated(slot))).toEqual([
+      true,
+      false,
+      true,
+      false,
+      false,
+      false,
+      false,
+    ]);
     expect([0, 63, 64, 65, 66, 70, 99].map((from) => allocator.numAllocatedFrom(from))).toEqual([65, 2, 1, 1, 0, 0, 0]);
   });
 

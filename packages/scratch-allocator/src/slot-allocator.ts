@@ -198,7 +198,9 @@ function countFree(bits: Int32Array, begin: number, end: number): number {
   let count = 0;
   for (let slot = begin; slot < end; ) {
     const wordEnd = Math.min(end, slot - (slot % WORD_BITS) + WORD_BITS);
-    const mask = (slot % WORD_BITS === 0 ? ALL_FREE : ALL_FREE << (slot & 31)) & (wordEnd % WORD_BITS === 0 ? ALL_FREE : (1 << (wordEnd & 31)) - 1);
+    const mask =
+      (slot % WORD_BITS === 0 ? ALL_FREE : ALL_FREE << (slot & 31)) &
+      (wordEnd % WORD_BITS === 0 ? ALL_FREE : (1 << (wordEnd & 31)) - 1);
     count += popCount((bits[slot >>> 5] as number) & mask);
     slot = wordEnd;
   }
@@ -221,7 +223,10 @@ function invalidCount(n: number): StateError {
 }
 
 function outTooSmall(n: number, at: number, length: number): StateError {
-  return new StateError('out-too-small', `${n} slot ids do not fit from index ${at} into an \`out\` of ${length} entries; pass a longer one.`);
+  return new StateError(
+    'out-too-small',
+    `${n} slot ids do not fit from index ${at} into an \`out\` of ${length} entries; pass a longer one.`,
+  );
 }
 
 function unknownSlot(slot: number, slots: number): StateError {

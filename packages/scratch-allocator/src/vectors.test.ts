@@ -1,5 +1,5 @@
-import { readVectors } from '@bufferwise-internal/test-kit';
 import { type BufferId, type CacheConfigInput, defineCacheConfig, type LifecycleId } from '@bufferwise/core-policy';
+import { readVectors } from '@bufferwise-internal/test-kit';
 import { describe, expect, it } from 'vitest';
 import { type PageIndexMode, type Rational, StorageLayout } from './index.ts';
 
@@ -37,23 +37,26 @@ describe('published layout cases', () => {
     expect(cases.length).toBe(160);
   });
 
-  it.each(cases.map((vector, index) => ({ index, vector })))('case $index gives each buffer its place and each group its scratch', ({ vector }) => {
-    const layout = StorageLayout.fromConfig(defineCacheConfig(vector.config));
-    expect(layout.lifecycles.bufferGrouping).toEqual(vector.grouping);
-    const buffers = vector.buffers.map(({ layerId, role }) => {
-      const { lifecycleId, expansion, size, offset, indexInSlot, scratchPagesPerBlock } = layout.bufferAttr(layerId, role);
-      const buffersInSlot = layout.coalescedBuffer(layerId, role).bufferIds.length;
-      return { layerId, role, group: lifecycleId, expansion, size, buffersInSlot, offset, indexInSlot, scratchPagesPerBlock };
-    });
-    expect(buffers).toEqual(vector.buffers);
-    expect(buffers.length).toBe(vector.grouping.flat().length);
-    vector.scratchUtilization.forEach((fraction, id) => {
-      expect(layout.scratchUtilization(id as LifecycleId)).toEqual(fraction);
-    });
-    vector.scratchSlots.forEach((counts, id) => {
-      expect(counts.map(({ blocks }) => ({ blocks, slots: layout.scratchSlots(id as LifecycleId, blocks) }))).toEqual(counts);
-    });
-  });
+  it.each(cases.map((vector, index) => ({ index, vector })))(
+    'case $index gives each buffer its place and each group its scratch',
+    ({ vector }) => {
+      const layout = StorageLayout.fromConfig(defineCacheConfig(vector.config));
+      expect(layout.lifecycles.bufferGrouping).toEqual(vector.grouping);
+      const buffers = vector.buffers.map(({ layerId, role }) => {
+        const { lifecycleId, expansion, size, offset, indexInSlot, scratchPagesPerBlock } = layout.bufferAttr(layerId, role);
+        const buffersInSlot = layout.coalescedBuffer(layerId, role).bufferIds.length;
+        return { layerId, role, group: lifecycleId, expansion, size, buffersInSlot, offset, indexInSlot, scratchPagesPerBlock };
+      });
+      expect(buffers).toEqual(vector.buffers);
+      expect(buffers.length).toBe(vector.grouping.flat().length);
+      vector.scratchUtilization.forEach((fraction, id) => {
+        expect(layout.scratchUtilization(id as LifecycleId)).toEqual(fraction);
+      });
+      vector.scratchSlots.forEach((counts, id) => {
+        expect(counts.map(({ blocks }) => ({ blocks, slots: layout.scratchSlots(id as LifecycleId, blocks) }))).toEqual(counts);
+      });
+    },
+  );
 });
 
 describe('published conversion cases', () => {

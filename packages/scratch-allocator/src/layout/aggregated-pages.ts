@@ -6,31 +6,31 @@ import type { BufferAttr } from './buffer-attr.ts';
  * slot id `s` are `[offset + s × stride, offset + s × stride + size)` of the pool.
  */
 export interface AggregatedPageDesc {
-  lifecycleId: LifecycleId;
-  poolGroup: number;
-  pool: number;
+  readonly lifecycleId: LifecycleId;
+  readonly poolGroup: number;
+  readonly pool: number;
   /** Bytes from the start of the slot to the first buffer. */
-  offset: number;
+  readonly offset: number;
   /** Bytes of the run. */
-  size: number;
+  readonly size: number;
   /** Bytes from slot to slot. */
-  stride: number;
+  readonly stride: number;
   /** The run in order of address; each takes `size / expansion` bytes a page. */
-  buffers: readonly AggregatedBuffer[];
+  readonly buffers: readonly AggregatedBuffer[];
 }
 
 export interface AggregatedBuffer {
-  bufferId: BufferId;
+  readonly bufferId: BufferId;
   /** Bytes in the slot, expanded. */
-  size: number;
-  expansion: number;
+  readonly size: number;
+  readonly expansion: number;
 }
 
 /** A buffer with the place it was given. */
 export interface PlacedBuffer {
-  bufferId: BufferId;
+  readonly bufferId: BufferId;
   attr: BufferAttr;
-  /** Bytes of its pool's slot. */
+  /** Bytes of a slot of its pool. */
   slotBytes: number;
 }
 
@@ -39,19 +39,26 @@ export function aggregatePages(placed: readonly PlacedBuffer[]): AggregatedPageD
   const sorted = [...placed].sort(
     ({ attr: a }, { attr: b }) => a.lifecycleId - b.lifecycleId || a.pool - b.pool || a.offset - b.offset,
   );
-  const runs: (AggregatedPageDesc & { buffers: AggregatedBuffer[] })[] = [];
-  for (const { bufferId, attr, slotBytes } of sorted) {
-    const buffer = { bufferId, size: attr.size, expansion: attr.expansion };
+  const runs: PlacedBuffer[][] = [];
+  for (const buffer of sorted) {
     const run = runs.at(-1);
-    const end = run !== undefined && run.lifecycleId === attr.lifecycleId && run.pool === attr.pool ? run.offset + run.size : -1;
-    if (run !== undefined && attr.offset < end) continue;
-    if (run !== undefined && attr.offset === end) {
-      run.size += attr.size;
-      run.buffers.push(buffer);
-    } else {
-      const { lifecycleId, poolGroup, pool, offset, size } = attr;
-      runs.push({ lifecycleId, poolGroup, pool, offset, size, stride: slotBytes, buffers: [buffer] });
-    }
+    const last = run?.at(-1);
+    if (last?.attr === buffer.attr) continue;
+    if (run !== undefined && last !== undefined && touches(last.attr, buffer.attr)) run.push(buffer);
+    else runs.push([buffer]);
   }
-  return runs;
+  return runs.map(describeRun);
+}
+
+/** Whether `next` begins where `attr` ends. */
+function touches(attr: BufferAttr, next: BufferAttr): boolean {
+  return attr.lifecycleId === next.lifecycleId && attr.pool === next.pool && attr.offset + attr.size === next.offset;
+}
+
+function describeRun(run: readonly PlacedBuffer[]): AggregatedPageDesc {
+  const { attr, slotBytes } = run[0];
+  const { lifecycleId, poolGroup, pool, offset } = attr;
+  const buffers = run.map(({ bufferId, attr: { size, expansion } }) => ({ bufferId, size, expansion }));
+  const size = buffers.reduce((bytes, buffer) => bytes + buffer.size, 0);
+  return { lifecycleId, poolGroup, pool, offset, size, stride: slotBytes, buffers };
 }

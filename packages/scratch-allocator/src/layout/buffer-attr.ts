@@ -2,19 +2,19 @@ import type { LifecycleId } from '@bufferwise/core-policy';
 
 /** Where the pages of one buffer lie. */
 export interface BufferAttr {
-  lifecycleId: LifecycleId;
+  readonly lifecycleId: LifecycleId;
   /** Index into `StorageLayout.poolGroups`. */
-  poolGroup: number;
+  readonly poolGroup: number;
   /** Index into the pools of that group. */
-  pool: number;
+  readonly pool: number;
   /** Bytes from the start of the coalesced slot. */
-  offset: number;
+  readonly offset: number;
   /** Bytes in a slot, expanded: `expansion` pages. */
-  size: number;
+  readonly size: number;
   /** Pages a block. */
-  expansion: number;
+  readonly expansion: number;
   /** Position among all buffers of the coalesced buffer: `offset / size`. */
-  indexInSlot: number;
+  readonly indexInSlot: number;
   /** Buffers that its layer has in the coalesced buffer: the sub-pages that a scratch block of the layer takes there. */
-  scratchPagesPerBlock: number;
+  readonly scratchPagesPerBlock: number;
 }

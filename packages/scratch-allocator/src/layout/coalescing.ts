@@ -3,9 +3,9 @@ import type { BufferId } from '@bufferwise/core-policy';
 /** Buffers of equal expanded size, one lifecycle and one coalescing group, side by side in a slot. */
 export interface CoalescedBuffer {
   /** Bytes of one member in a slot, expanded. */
-  singleBufferSize: number;
+  readonly singleBufferSize: number;
   /** Members in config order; member i begins at byte `i × singleBufferSize` of the slot. */
-  bufferIds: readonly BufferId[];
+  readonly bufferIds: readonly BufferId[];
 }
 
 /** A buffer that exists, with what decides who shares its slot. */
@@ -13,7 +13,6 @@ export interface SizedBuffer {
   id: BufferId;
   /** Bytes in a slot: page size × expansion. */
   size: number;
-  expansion: number;
   coalescingGroup: string | undefined;
 }
 
@@ -35,5 +34,6 @@ export function coalesce(buffers: readonly SizedBuffer[]): CoalescedBuffer[] {
     if (coalesced) coalesced.bufferIds.push(id);
     else byKey.set(key, { singleBufferSize: size, bufferIds: [id] });
   }
+  for (const coalesced of byKey.values()) Object.freeze(Object.freeze(coalesced).bufferIds);
   return [...byKey.values()].sort((a, b) => slotBytesOf(b) - slotBytesOf(a));
 }

@@ -4,23 +4,23 @@ import { type CoalescedBuffer, slotBytesOf } from './coalescing.ts';
 /** Equal cells in one memory. */
 export interface PoolDesc {
   /** Bytes of one slot. */
-  slotBytes: number;
+  readonly slotBytes: number;
   /** What a slot holds, one entry for each lifecycle of the group, in the order of its `lifecycleIds`. */
-  coalescedBuffers: readonly CoalescedBuffer[];
+  readonly coalescedBuffers: readonly CoalescedBuffer[];
 }
 
 /** Pools that are allocated in step: a slot id names the same cell in each of them. */
 export interface PoolGroupDesc {
   /** Largest slot first. */
-  pools: readonly PoolDesc[];
+  readonly pools: readonly PoolDesc[];
   /** Ascending. */
-  lifecycleIds: readonly LifecycleId[];
+  readonly lifecycleIds: readonly LifecycleId[];
   /** The one policy of all its lifecycles: pages of different policies never share addresses. */
-  policy: ReusePolicy;
+  readonly policy: ReusePolicy;
   /** The one sparsity label of all its lifecycles; null for none, and for recurrent state. */
-  sparsityGroup: string | null;
+  readonly sparsityGroup: string | null;
   /** Bytes of one slot over all pools, which is what a page takes. */
-  slotBytes: number;
+  readonly slotBytes: number;
 }
 
 /**
@@ -34,28 +34,30 @@ export function groupPools(
   coalescedByLifecycle: readonly (readonly CoalescedBuffer[])[],
 ): PoolGroupDesc[] {
   return groupLifecycles(lifecycles, (id) => coalescedByLifecycle[id].map(slotBytesOf)).map((ids) => {
-    const pools = coalescedByLifecycle[ids[0]].map((first, pool) => ({
-      slotBytes: slotBytesOf(first),
-      coalescedBuffers: ids.map((id) => coalescedByLifecycle[id][pool]),
-    }));
+    const pools = coalescedByLifecycle[ids[0]].map((first, pool) =>
+      Object.freeze({
+        slotBytes: slotBytesOf(first),
+        coalescedBuffers: Object.freeze(ids.map((id) => coalescedByLifecycle[id][pool])),
+      }),
+    );
     const lifecycle = lifecycles[ids[0]];
-    return {
-      pools,
-      lifecycleIds: ids,
+    return Object.freeze({
+      pools: Object.freeze(pools),
+      lifecycleIds: Object.freeze(ids),
       policy: lifecycle.policy,
       sparsityGroup: sparsityOf(lifecycle),
       slotBytes: pools.reduce((bytes, pool) => bytes + pool.slotBytes, 0),
-    };
+    });
   });
 }
 
 /** A pool group of a colder tier: one pool, whose slot holds a whole page. */
 export interface ColdPoolGroupDesc {
-  lifecycleIds: readonly LifecycleId[];
-  policy: ReusePolicy;
-  sparsityGroup: string | null;
+  readonly lifecycleIds: readonly LifecycleId[];
+  readonly policy: ReusePolicy;
+  readonly sparsityGroup: string | null;
   /** Bytes of one slot: the page's bytes over all pools of the device, in the order of these pools. */
-  slotBytes: number;
+  readonly slotBytes: number;
 }
 
 /**
@@ -65,12 +67,14 @@ export interface ColdPoolGroupDesc {
  * @param pageBytes index = lifecycle id
  */
 export function groupColdPools(lifecycles: readonly Lifecycle[], pageBytes: readonly number[]): ColdPoolGroupDesc[] {
-  return groupLifecycles(lifecycles, (id) => [pageBytes[id]]).map((ids) => ({
-    lifecycleIds: ids,
-    policy: lifecycles[ids[0]].policy,
-    sparsityGroup: sparsityOf(lifecycles[ids[0]]),
-    slotBytes: pageBytes[ids[0]],
-  }));
+  return groupLifecycles(lifecycles, (id) => [pageBytes[id]]).map((ids) =>
+    Object.freeze({
+      lifecycleIds: Object.freeze(ids),
+      policy: lifecycles[ids[0]].policy,
+      sparsityGroup: sparsityOf(lifecycles[ids[0]]),
+      slotBytes: pageBytes[ids[0]],
+    }),
+  );
 }
 
 /** Lifecycle ids by equal policy, sparsity and slot sizes, in order of first appearance. */

@@ -66,21 +66,19 @@ export class StorageLayout {
           const buffer = buffersById(id);
           const expansion = expansionOf(buffer, config.tokensPerBlock);
           expansions.set(id, expansion);
-          return { id, size: buffer.size * expansion, expansion, coalescingGroup: buffer.coalescingGroup };
+          return { id, size: buffer.size * expansion, coalescingGroup: buffer.coalescingGroup };
         }),
       ),
     );
     this.lifecycles = registry;
     this.tokensPerBlock = config.tokensPerBlock;
-    this.poolGroups = groupPools(lifecycles, coalesced);
+    this.poolGroups = Object.freeze(groupPools(lifecycles, coalesced));
     this.#poolGroupOf = groupIndices(this.poolGroups, registry.size);
-    this.coldPoolGroups = groupColdPools(
-      lifecycles,
-      this.#poolGroupOf.map((group) => this.poolGroups[group].slotBytes),
-    );
+    const pageBytes = this.#poolGroupOf.map((group) => this.poolGroups[group].slotBytes);
+    this.coldPoolGroups = Object.freeze(groupColdPools(lifecycles, pageBytes));
     this.#coldPoolGroupOf = groupIndices(this.coldPoolGroups, registry.size);
     this.#coalesced = coalesced;
-    this.#utilization = coalesced.map(scratchUtilizationOf);
+    this.#utilization = coalesced.map((buffers) => Object.freeze(scratchUtilizationOf(buffers)));
     this.#buffers = place(coalesced, this.#poolGroupOf, expansions);
   }
 
@@ -206,7 +204,13 @@ function place(
           scratchPagesPerBlock,
         });
         const scale = buffer.bufferIds.length;
-        const converter = new PageIndexConverter({ scale, expansion, layerOffset: indexInSlot, scratchPagesPerBlock, rankInLayer });
+        const converter = new PageIndexConverter({
+          scale,
+          expansion,
+          layerOffset: indexInSlot,
+          scratchPagesPerBlock,
+          rankInLayer,
+        });
         placedInLayer.set(layerId, rankInLayer + 1);
         const roles = entries.get(layerId) ?? new Map<string, PlacedEntry>();
         roles.set(role, { bufferId, attr, coalesced: buffer, converter });
@@ -232,6 +236,8 @@ function lifecyclesOf(registry: LifecycleRegistry): Lifecycle[] {
 
 /** Finds the config of a buffer that the registry named. */
 function configsById(config: Pick<CacheConfig, 'layers'>): (id: BufferId) => BufferConfig {
-  const byLayer = new Map(config.layers.map((layer) => [layer.layerId, new Map(layer.buffers.map((buffer) => [buffer.role, buffer]))]));
+  const byLayer = new Map(
+    config.layers.map((layer) => [layer.layerId, new Map(layer.buffers.map((buffer) => [buffer.role, buffer]))]),
+  );
   return ({ layerId, role }) => byLayer.get(layerId)?.get(role) as BufferConfig;
 }

@@ -19,7 +19,8 @@ export function clampMaxSequenceLength(layout: StorageLayout, { slots, batchSize
   const { tokensPerBlock } = layout;
   const one = slotsForLength(layout, 1);
   const available = slots.map((n, group) => n - (batchSize - 1) * one[group]);
-  const fits = (blocks: number) => slotsForLength(layout, blocks * tokensPerBlock).every((need, group) => need <= available[group]);
+  const fits = (blocks: number) =>
+    slotsForLength(layout, blocks * tokensPerBlock).every((need, group) => need <= available[group]);
   if (available.some((n) => n < 0) || !fits(1)) return 0;
   let fitting = 1;
   let tooMany = divUp(upperBound, tokensPerBlock);
@@ -34,7 +35,9 @@ export function clampMaxSequenceLength(layout: StorageLayout, { slots, batchSize
 
 /** Slots of each pool group that a request holds while it writes its token number `length`. */
 function slotsForLength(layout: StorageLayout, length: number): number[] {
-  return layout.poolGroups.map(({ lifecycleIds }) => lifecycleIds.reduce((sum, id) => sum + pagesForLength(layout, id, length), 0));
+  return layout.poolGroups.map(({ lifecycleIds }) =>
+    lifecycleIds.reduce((sum, id) => sum + pagesForLength(layout, id, length), 0),
+  );
 }
 
 function pagesForLength(layout: StorageLayout, id: LifecycleId, length: number): number {

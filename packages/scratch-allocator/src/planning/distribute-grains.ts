@@ -43,7 +43,13 @@ export function distributeGrains(grains: number, demands: readonly GrainDemand[]
 }
 
 /** One round over the active groups. Writes their slots, and tells which of them got more than their minimum. */
-function shareOut(budget: number, active: readonly number[], demands: readonly GrainDemand[], granularity: number, slots: number[]): number[] {
+function shareOut(
+  budget: number,
+  active: readonly number[],
+  demands: readonly GrainDemand[],
+  granularity: number,
+  slots: number[],
+): number[] {
   let grainsLeft = budget;
   return active.filter((group, position) => {
     const { slotSizes, weight, minSlots, exactMinimum } = demands[group];

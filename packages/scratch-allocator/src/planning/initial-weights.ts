@@ -1,6 +1,6 @@
 import type { BatchDesc, CacheConfig, LifecycleId } from '@bufferwise/core-policy';
-import { roundUp } from '../layout/rounding.ts';
 import { slotBytesOf } from '../layout/coalescing.ts';
+import { roundUp } from '../layout/rounding.ts';
 import type { StorageLayout } from '../layout/storage-layout.ts';
 import { batchSlots } from './batch-slots.ts';
 import { structuralFloors } from './min-slots.ts';
@@ -38,5 +38,7 @@ export function initialWeights(
 }
 
 function bytesOf(layout: StorageLayout, id: LifecycleId, slots: number, granularity: number): number {
-  return layout.coalescedBuffers(id).reduce((bytes, coalesced) => bytes + roundUp(slots * slotBytesOf(coalesced), granularity), 0);
+  return layout
+    .coalescedBuffers(id)
+    .reduce((bytes, coalesced) => bytes + roundUp(slots * slotBytesOf(coalesced), granularity), 0);
 }

@@ -12,7 +12,9 @@ export function structuralFloors(layout: StorageLayout): number[] {
   const lifecycles = Array.from({ length: layout.lifecycles.size }, (_, id) => layout.lifecycles.get(id as LifecycleId));
   const windowed = lifecycles.map((lifecycle) => windowFloor(lifecycle, layout.tokensPerBlock));
   const largestWindow = Math.max(1, ...windowed);
-  return lifecycles.map((lifecycle, id) => (lifecycle.kind === 'attention' && lifecycle.windowSize === null ? largestWindow : windowed[id]));
+  return lifecycles.map((lifecycle, id) =>
+    lifecycle.kind === 'attention' && lifecycle.windowSize === null ? largestWindow : windowed[id],
+  );
 }
 
 /** 1 for lifecycles without a window. */
@@ -27,7 +29,10 @@ function windowFloor(lifecycle: Lifecycle, tokensPerBlock: number): number {
  *
  * @returns index = pool group
  */
-export function minDeviceSlots(layout: StorageLayout, config: Pick<CacheConfig, 'constraints' | 'maxUtilForResume' | 'swaScratchReuse'>): number[] {
+export function minDeviceSlots(
+  layout: StorageLayout,
+  config: Pick<CacheConfig, 'constraints' | 'maxUtilForResume' | 'swaScratchReuse'>,
+): number[] {
   const floors = structuralFloors(layout);
   return layout.poolGroups.map(({ lifecycleIds }) => {
     const floor = lifecycleIds.reduce((sum, id) => sum + floors[id], 0);

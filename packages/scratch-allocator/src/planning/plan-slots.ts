@@ -1,4 +1,4 @@
-import type { CacheConfig, TierConfig } from '@bufferwise/core-policy';
+import { type CacheConfig, StateError, type TierConfig } from '@bufferwise/core-policy';
 import { roundUp } from '../layout/rounding.ts';
 import type { StorageLayout } from '../layout/storage-layout.ts';
 import { distributeGrains, type GrainDemand } from './distribute-grains.ts';
@@ -47,28 +47,32 @@ export function planSlots(layout: StorageLayout, config: SlotPlanConfig): TierPl
 }
 
 /**
- * Slots of every pool group in one tier, for a quota that may have changed since.
+ * Slots of every pool group in one tier, for a quota or weights that may have changed since.
  *
  * @param tier index into `config.tiers`
+ * @throws {StateError} `unknown-tier`, `invalid-quota` or `invalid-pool-weights`
  */
 export function planTier(layout: StorageLayout, config: SlotPlanConfig, tier: number, options: TierPlanOptions = {}): TierPlan {
-  const kind = config.tiers[tier].tier;
-  const quota = options.quota ?? config.tiers[tier].quota;
+  const tierConfig = config.tiers[tier];
+  if (tierConfig === undefined) throw unknownTier(tier, config.tiers.length);
+  const kind = tierConfig.tier;
+  const quota = options.quota ?? tierConfig.quota;
+  if (!(Number.isSafeInteger(quota) && quota > 0)) throw invalidQuota(quota);
   const granularity = tierGranularity({ tier: kind, quota });
-  const demands = kind === 'device' ? deviceDemands(layout, config, granularity) : coldDemands(layout, config);
-  if (options.weights) demands.forEach((demand, group) => void (demand.weight = (options.weights as readonly number[])[group]));
+  const planned = kind === 'device' ? deviceDemands(layout, config, granularity) : coldDemands(layout, config);
+  const demands = options.weights ? reweighed(planned, options.weights) : planned;
   const asked = roundUp(quota, granularity);
-  const least = demands.reduce((sum, { minSlots, slotSizes }) => sum + grainsFor(minSlots, slotSizes, granularity), 0) * granularity;
-  const granted = Math.max(asked, least);
+  const leastGrains = demands.reduce((sum, { minSlots, slotSizes }) => sum + grainsFor(minSlots, slotSizes, granularity), 0);
+  const granted = Math.max(asked, leastGrains * granularity);
   const slots = distributeGrains(granted / granularity, demands, granularity);
   return {
     tier: kind,
     granularity,
     quota: granted,
-    raised: least > asked,
+    raised: granted > asked,
     minSlots: demands.map(({ minSlots }) => minSlots),
     slots,
-    ratio: shares(slots.map((n, group) => n * demands[group].slotSizes.reduce((sum, bytes) => sum + bytes, 0))),
+    ratio: shares(slots.map((n, group) => n * sumOf(demands[group].slotSizes))),
   };
 }
 
@@ -94,7 +98,30 @@ function coldDemands(layout: StorageLayout, config: SlotPlanConfig): GrainDemand
   }));
 }
 
+function reweighed(demands: readonly GrainDemand[], weights: readonly number[]): GrainDemand[] {
+  const valid = weights.length === demands.length && weights.every((weight) => weight >= 0) && Number.isFinite(sumOf(weights));
+  if (!valid || (demands.length > 0 && sumOf(weights) === 0)) throw invalidWeights(weights, demands.length);
+  return demands.map((demand, group) => ({ ...demand, weight: weights[group] }));
+}
+
 function shares(bytes: readonly number[]): number[] {
-  const total = bytes.reduce((sum, part) => sum + part, 0);
+  const total = sumOf(bytes);
   return bytes.map((part) => part / total);
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+function unknownTier(tier: number, tiers: number): StateError {
+  return new StateError('unknown-tier', `There is no tier ${tier}: the config has ${tiers}, numbered from 0, warm to cold.`);
+}
+
+function invalidQuota(quota: number): StateError {
+  return new StateError('invalid-quota', `A quota is a whole number of bytes above 0, not ${quota}.`);
+}
+
+function invalidWeights(weights: readonly number[], groups: number): StateError {
+  const message = `The tier needs ${groups} weights, one for each pool group, none below 0 and one above; got [${weights.join(', ')}].`;
+  return new StateError('invalid-pool-weights', message);
 }

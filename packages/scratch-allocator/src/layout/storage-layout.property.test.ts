@@ -1,0 +1,187 @@
+import {
+  type BufferConfig,
+  type CacheConfig,
+  defineCacheConfig,
+  type LayerConfig,
+  type LifecycleId,
+} from '@bufferwise/core-policy';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { StorageLayout } from './storage-layout.ts';
+
+const TOKENS_PER_BLOCK = 8;
+const policy = fc.constantFrom('required', 'optional', 'private', undefined);
+
+const buffers = fc.uniqueArray(
+  fc.record({
+    role: fc.constantFrom('key', 'value', 'index', 'scale', 'latent'),
+    size: fc.constantFrom(0, 64, 64, 128, 128, 256),
+    tokensPerBlockOverride: fc.constantFrom(undefined, undefined, 1, 2, 4, 8),
+    reusePolicy: policy,
+    coalescingGroup: fc.constantFrom(undefined, undefined, undefined, 'a'),
+  }),
+  { selector: ({ role }) => role, maxLength: 5 },
+);
+
+const layer = fc.record({
+  type: fc.constantFrom('attention', 'attention', 'attention', 'ssm'),
+  buffers,
+  reusePolicy: policy,
+  slidingWindowSize: fc.constantFrom(undefined, 4, 8),
+  sparsityGroup: fc.constantFrom(undefined, undefined, 's'),
+});
+
+const configs = fc.array(layer, { minLength: 1, maxLength: 7 }).map((layers): CacheConfig => {
+  const numbered = layers.map(({ type, reusePolicy, slidingWindowSize, sparsityGroup, buffers: all }, layerId): LayerConfig => {
+    if (type === 'attention') return { type, layerId, reusePolicy, slidingWindowSize, sparsityGroup, buffers: all };
+    const withoutOverride = all.map((buffer): BufferConfig => ({ ...buffer, tokensPerBlockOverride: undefined }));
+    return { type: 'ssm', layerId, reusePolicy, buffers: withoutOverride };
+  });
+  return defineCacheConfig({ tokensPerBlock: TOKENS_PER_BLOCK, layers: numbered, tiers: [{ tier: 'device', quota: 2 ** 30 }] });
+});
+
+function lifecycleIds(layout: StorageLayout): LifecycleId[] {
+  return Array.from({ length: layout.lifecycles.size }, (_, id) => id as LifecycleId);
+}
+
+describe('the laws of a layout', () => {
+  it('buffers of a lifecycle never overlap, stay in their slot and fill it', () => {
+    fc.assert(
+      fc.property(configs, (config) => {
+        const layout = StorageLayout.fromConfig(config);
+        for (const id of lifecycleIds(layout)) {
+          const { pools } = layout.poolGroups[layout.poolGroupOf(id)];
+          const taken = pools.map(() => 0);
+          const placed = layout.lifecycles.bufferGrouping[id].map(({ layerId, role }) => layout.bufferAttr(layerId, role));
+          placed.sort((a, b) => a.pool - b.pool || a.offset - b.offset);
+          for (const { pool, offset, size, lifecycleId } of placed) {
+            expect(lifecycleId).toBe(id);
+            expect(offset).toBe(taken[pool]);
+            taken[pool] += size;
+          }
+          expect(taken).toEqual(pools.map(({ slotBytes }) => slotBytes));
+        }
+      }),
+    );
+  });
+
+  it('only buffers of one lifecycle, size and coalescing group share a slot', () => {
+    fc.assert(
+      fc.property(configs, (config) => {
+        const layout = StorageLayout.fromConfig(config);
+        for (const layer of config.layers) {
+          for (const { role, size, tokensPerBlockOverride = TOKENS_PER_BLOCK, coalescingGroup } of layer.buffers) {
+            const group = layout.lifecycles.getBufferGroupId(layer.layerId, role);
+            for (const other of layout.coalescedBuffer(layer.layerId, role).bufferIds) {
+              const sharing = config.layers
+                .find(({ layerId }) => layerId === other.layerId)
+                ?.buffers.find((buffer) => buffer.role === other.role);
+              expect(layout.lifecycles.getBufferGroupId(other.layerId, other.role)).toBe(group);
+              expect(sharing?.coalescingGroup).toBe(coalescingGroup);
+              expect(layout.bufferAttr(other.layerId, other.role).size).toBe((size * TOKENS_PER_BLOCK) / tokensPerBlockOverride);
+            }
+          }
+        }
+      }),
+    );
+  });
+
+  it('policies and sparsity labels never share addresses, on the device nor in colder tiers', () => {
+    fc.assert(
+      fc.property(configs, (config) => {
+        const layout = StorageLayout.fromConfig(config);
+        for (const group of [...layout.poolGroups, ...layout.coldPoolGroups]) {
+          for (const id of group.lifecycleIds) {
+            const lifecycle = layout.lifecycles.get(id);
+            expect(lifecycle.policy).toBe(group.policy);
+            expect(lifecycle.kind === 'attention' ? lifecycle.sparsityGroup : null).toBe(group.sparsityGroup);
+          }
+        }
+        for (const groups of [layout.poolGroups, layout.coldPoolGroups]) {
+          expect(groups.flatMap((group) => group.lifecycleIds).sort((a, b) => a - b)).toEqual(lifecycleIds(layout));
+        }
+      }),
+    );
+  });
+
+  it('every page has bytes of its own in its pools, over all buffers and blocks', () => {
+    fc.assert(
+      fc.property(configs, (config) => {
+        const layout = StorageLayout.fromConfig(config);
+        for (const id of lifecycleIds(layout)) {
+          const seen = new Set<string>();
+          for (const { layerId, role } of layout.lifecycles.bufferGrouping[id]) {
+            const { pool, expansion } = layout.bufferAttr(layerId, role);
+            const stride = layout.pageStride(layerId, role);
+            const indices = layout.pageIndexConverter(layerId, role).convert(Int32Array.of(0, 1, 2), { indexMode: 'per_layer' });
+            expect(indices.length).toBe(3 * expansion);
+            for (const index of indices) {
+              expect(index).toBeLessThan(layout.pageIndexBound(layerId, role, 3, 'per_layer'));
+              for (let byte = index * stride; byte < (index + 1) * stride; byte += 8) {
+                expect(seen.has(`${pool} ${byte}`)).toBe(false);
+                seen.add(`${pool} ${byte}`);
+              }
+            }
+          }
+          expect(seen.size * 8).toBe(3 * layout.pageBytes(id));
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe('the laws of scratch', () => {
+  const steps = fc.record({ begin: fc.nat(5), blocks: fc.integer({ min: 1, max: 23 }), after: fc.nat(3) });
+
+  it('within a layer no two (block, role) pairs share a sub-page, and every index lies in a slot that was given', () => {
+    fc.assert(
+      fc.property(configs, steps, (config, { begin, blocks, after }) => {
+        const layout = StorageLayout.fromConfig(config);
+        for (const id of lifecycleIds(layout)) {
+          const slots = layout.scratchSlots(id, blocks);
+          const slotIds = Int32Array.from({ length: slots }, (_, i) => 1000 - 7 * i);
+          const scratch = { range: { begin, end: begin + blocks }, slotIds };
+          const base = new Int32Array(begin + blocks + after).fill(-1);
+          const subPagesOfLayers = new Map<number, Set<string>>();
+          for (const { layerId, role } of layout.lifecycles.bufferGrouping[id]) {
+            const { scale, expansion } = layout.pageIndexConverter(layerId, role);
+            const { pool } = layout.bufferAttr(layerId, role);
+            const indices = layout.pageIndexConverter(layerId, role).convert(base, { indexMode: 'per_layer', scratch });
+            const subPages = subPagesOfLayers.get(layerId) ?? new Set<string>();
+            subPagesOfLayers.set(layerId, subPages);
+            for (let block = 0; block < base.length; block++) {
+              const first = indices[block * expansion];
+              const pages = [...indices.subarray(block * expansion, (block + 1) * expansion)];
+              if (block < begin || block >= begin + blocks) {
+                expect(pages.every((page) => page === -1)).toBe(true);
+                continue;
+              }
+              expect(first % expansion).toBe(0);
+              expect(pages).toEqual(pages.map((_, j) => first + j));
+              const subPage = first / expansion;
+              expect(slotIds).toContain(Math.floor(subPage / scale));
+              expect(subPages.has(`${pool} ${subPage}`)).toBe(false);
+              subPages.add(`${pool} ${subPage}`);
+            }
+          }
+        }
+      }),
+    );
+  });
+
+  it('the number of slots is the exact ceiling: the layer that takes most needs every one of them', () => {
+    fc.assert(
+      fc.property(configs, fc.integer({ min: 1, max: 200 }), (config, blocks) => {
+        const layout = StorageLayout.fromConfig(config);
+        for (const id of lifecycleIds(layout)) {
+          const needed = layout.lifecycles.bufferGrouping[id].map(({ layerId, role }) => {
+            const { scale, scratchPagesPerBlock } = layout.pageIndexConverter(layerId, role);
+            return Number((BigInt(blocks) * BigInt(scratchPagesPerBlock) + BigInt(scale) - 1n) / BigInt(scale));
+          });
+          expect(layout.scratchSlots(id, blocks)).toBe(Math.max(...needed));
+        }
+      }),
+    );
+  });
+});
