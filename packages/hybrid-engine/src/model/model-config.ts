@@ -31,7 +31,7 @@ export interface HybridModelConfig {
   readonly ssmNumHeads: number;
   /** State values for each inner channel. */
   readonly ssmState: number;
-  /** Taps of the causal convolution; `ssmConvWidth - 1` rows before it are remembered. */
+  /** Taps of the causal convolution, 2 to 4; `ssmConvWidth - 1` rows before it are remembered. */
   readonly ssmConvWidth: number;
 }
 
@@ -71,7 +71,7 @@ const WHOLE_NUMBERS = [
   ['ssm_head_dim', 'ssmHeadDim', 1, 2 ** 12, 1],
   ['ssm_num_heads', 'ssmNumHeads', 1, 2 ** 12, 1],
   ['ssm_state', 'ssmState', 1, 512, 1],
-  ['ssm_conv_width', 'ssmConvWidth', 2, 16, 1],
+  ['ssm_conv_width', 'ssmConvWidth', 2, 4, 1],
 ] as const;
 
 /** Positive numbers: field of the file, name here, least, most. */

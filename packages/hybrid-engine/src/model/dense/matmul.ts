@@ -1,0 +1,151 @@
+import { type Binding, type ComputeStep, defineKernel, packParams } from '@bufferwise/gpu-kernels';
+import matmulCode from './matmul.wgsl';
+import operandsCode from './matmul-operands.wgsl';
+import swigluCode from './matmul-swiglu.wgsl';
+import { type GpuMatrix, requireMatrix } from './matrix.ts';
+import { placeRows, type Rows, refusal, requireCount, requireWords } from './operands.ts';
+
+/** RMS norm of the input: `x / sqrt(mean(x²) + eps) * weight`. */
+export interface InputNorm {
+  /** `[inSize] f32`. */
+  weight: Binding;
+  eps: number;
+}
+
+export interface MatmulOperands {
+  /** >= 0; none adds no dispatch. */
+  numTokens: number;
+  /** `[numTokens, inSize] f32`, read, offset and stride multiples of 4. */
+  input: Rows;
+  /** Absent: the input is taken as it is. */
+  norm?: InputNorm;
+  /** For `swiglu` in the order `gate-up`, else `plain`. */
+  weight: GpuMatrix;
+  /** `[numTokens, outSize] f32`, in another buffer than everything that is read. `outSize` is `numColumns`, for `swiglu` half of it. */
+  output: Rows;
+  /** What happens to the products: `store` overwrites, `add` adds to the output, `swiglu` stores `silu(gate) * up`. Default `store`. */
+  epilogue?: 'store' | 'add' | 'swiglu';
+}
+
+const EPILOGUE = { store: 0, add: 1, swiglu: 2 } as const;
+
+const bindings = {
+  params: 'uniform',
+  input: 'read-only-storage',
+  normWeight: 'read-only-storage',
+  weight: 'read-only-storage',
+  output: 'storage',
+} as const;
+
+const paramLayout = {
+  numTokens: 'u32',
+  inSize: 'u32',
+  outSize: 'u32',
+  inputOffset: 'u32',
+  inputStride: 'u32',
+  outputOffset: 'u32',
+  outputStride: 'u32',
+  normEps: 'f32',
+} as const;
+
+interface MatmulShape {
+  numTokens: number;
+  outSize: number;
+}
+
+/** Tokens and columns that lie side by side in one workgroup of 32 x 2 invocations. */
+const COLUMNS_PER_WORKGROUP = 32 * 4;
+const TOKEN_GROUPS_PER_WORKGROUP = 2;
+
+function workgroups({ numTokens, outSize }: MatmulShape, { TOKENS }: { TOKENS: number }): [number, number, number] {
+  return [Math.ceil(outSize / COLUMNS_PER_WORKGROUP), Math.ceil(numTokens / TOKENS / TOKEN_GROUPS_PER_WORKGROUP), 1];
+}
+
+/**
+ * A dense layer; see `recordMatmul` for the operands.
+ *
+ * Constants: `TOKENS` of one invocation (1, 4 or 8), `INPUT_NORM` (0 or 1), `EPILOGUE` (0 store, 1 add), `WEIGHT_IS_F16` (0 or 1).
+ * Workgroup: 32 x 2 invocations, each of 4 columns. Dispatch: `[ceil(outSize / 128), ceil(numTokens / TOKENS / 2), 1]`.
+ * Needs 4 storage buffers, no workgroup memory; default limits.
+ * @see matmul.reference.ts
+ */
+export const matmulKernel = defineKernel({
+  label: 'matmul',
+  code: `${operandsCode}\n${matmulCode}`,
+  bindings,
+  constants: { TOKENS: 8, INPUT_NORM: 0, EPILOGUE: 0, WEIGHT_IS_F16: 0 },
+  workgroupSize: () => [32, 2, 1],
+  workgroups,
+});
+
+/**
+ * A dense layer of gate and up; see `recordMatmul` for the operands.
+ *
+ * Constants: those of `matmulKernel`, with `TOKENS` 1 or 4 and `EPILOGUE` 2.
+ * Workgroup: 32 x 2 invocations, each of 4 columns. Dispatch: `[ceil(outSize / 128), ceil(numTokens / TOKENS / 2), 1]`.
+ * Needs 4 storage buffers, no workgroup memory; default limits.
+ * @see matmul.reference.ts
+ */
+export const matmulSwigluKernel = defineKernel({
+  label: 'matmul-swiglu',
+  code: `${operandsCode}\n${swigluCode}`,
+  bindings,
+  constants: { TOKENS: 4, INPUT_NORM: 0, EPILOGUE: EPILOGUE.swiglu, WEIGHT_IS_F16: 0 },
+  workgroupSize: () => [32, 2, 1],
+  workgroups,
+});
+
+/**
+ * Adds one dispatch: a dense layer with the norm before it and the sum or activation behind it,
+ * `output[t, o] = epilogue(sum_i norm(input)[t, i] * weight[o, i])`.
+ *
+ * A token's outputs are the same, to the bit, whichever tokens come with it.
+ *
+ * @throws {KernelError} `kernel-dispatch` when an operand does not fit the shape; nothing was added then
+ */
+export function recordMatmul(step: ComputeStep, operands: MatmulOperands): void {
+  const { numTokens, input, norm, weight, output, epilogue = 'store' } = operands;
+  const swiglu = epilogue === 'swiglu';
+  const label = `matmul ${epilogue}`;
+  requireCount(label, 'numTokens', numTokens);
+  requireMatrix(label, 'weight', weight);
+  if (swiglu !== (weight.order === 'gate-up')) throw refusal(label, `weight has its columns in the order ${weight.order}. Pack it anew.`);
+  const { inSize } = weight;
+  const outSize = swiglu ? weight.numColumns / 2 : weight.numColumns;
+  const inputPlace = placeRows(label, 'input', input, { numRows: numTokens, rowWords: inSize, multiple: 4 });
+  const outputPlace = placeRows(label, 'output', output, { numRows: numTokens, rowWords: outSize });
+  if (norm) requireWords(label, 'norm.weight', norm.weight, inSize);
+
+  const params = packParams(paramLayout, {
+    numTokens,
+    inSize,
+    outSize,
+    inputOffset: inputPlace.offset,
+    inputStride: inputPlace.stride,
+    outputOffset: outputPlace.offset,
+    outputStride: outputPlace.stride,
+    normEps: norm?.eps ?? 0,
+  });
+  step.dispatch(swiglu ? matmulSwigluKernel : matmulKernel, {
+    shape: { numTokens, outSize },
+    constants: {
+      TOKENS: tokensPerInvocation(numTokens, swiglu),
+      INPUT_NORM: norm ? 1 : 0,
+      EPILOGUE: EPILOGUE[epilogue],
+      WEIGHT_IS_F16: weight.format === 'f16' ? 1 : 0,
+    },
+    bindings: {
+      params: step.upload(params),
+      input: input.buffer,
+      // Without a norm nothing reads it, but something has to be bound.
+      normWeight: norm?.weight ?? input.buffer,
+      weight: weight.buffer,
+      output: output.buffer,
+    },
+  });
+}
+
+function tokensPerInvocation(numTokens: number, swiglu: boolean): number {
+  if (numTokens <= 1) return 1;
+  return swiglu || numTokens <= 4 ? 4 : 8;
+}

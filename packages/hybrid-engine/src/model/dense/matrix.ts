@@ -1,0 +1,76 @@
+import type { Binding } from '@bufferwise/gpu-kernels';
+import { type Tensor, toFloat32 } from '../safetensors.ts';
+import { refusal, requireWords } from './operands.ts';
+
+/** How the columns of a matrix stand: in order, or four of the gate, then the same four of up, and so on. */
+export type ColumnOrder = 'plain' | 'gate-up';
+
+/** The shape in which the dense kernels read a matrix. */
+export interface MatrixLayout {
+  /** f16: two values in each 32-bit word, the first in the lower half. */
+  readonly format: 'f16' | 'f32';
+  /** Inputs, a multiple of 4: rows of the matrix as it lies on the device. */
+  readonly inSize: number;
+  /** Outputs; for `gate-up` those of both, a multiple of 8. Rows are filled with zeros up to a multiple of 4. */
+  readonly numColumns: number;
+  readonly order: ColumnOrder;
+}
+
+/** A matrix of weights on the device: `[inSize, numColumns]`, each row of quads of columns. */
+export interface GpuMatrix extends MatrixLayout {
+  readonly buffer: Binding;
+}
+
+/** A matrix ready for upload. */
+export interface PackedMatrix extends MatrixLayout {
+  readonly data: Uint16Array<ArrayBuffer> | Float32Array<ArrayBuffer>;
+}
+
+/** Quads of columns in one row of a matrix. */
+export function columnQuads(numColumns: number): number {
+  return Math.ceil(numColumns / 4);
+}
+
+/**
+ * Turns weights as files hold them, `[outSize, inSize]`, into columns as the kernels read them. F16 weights keep their 16 bits;
+ * all others become f32, exactly.
+ *
+ * @param parts matrices of one input whose outputs come to lie side by side, e.g. queries, keys and values
+ * @param order `gate-up`: exactly two parts of one shape, with an output size that is a multiple of 4
+ */
+export function packMatrix(parts: readonly Tensor[], order: ColumnOrder = 'plain'): PackedMatrix {
+  const inSize = parts[0].shape[1];
+  const numColumns = parts.reduce((sum, part) => sum + part.shape[0], 0);
+  const rowLength = columnQuads(numColumns) * 4;
+  const format = parts.every(({ dtype }) => dtype === 'F16') ? 'f16' : 'f32';
+  const data = format === 'f16' ? new Uint16Array(inSize * rowLength) : new Float32Array(inSize * rowLength);
+  let firstColumn = 0;
+  parts.forEach((part, partIndex) => {
+    const values = format === 'f16' ? float16Bits(part) : toFloat32(part);
+    const [outSize] = part.shape;
+    for (let o = 0; o < outSize; o++) {
+      const column = order === 'plain' ? firstColumn + o : 8 * Math.floor(o / 4) + 4 * partIndex + (o % 4);
+      for (let i = 0; i < inSize; i++) data[i * rowLength + column] = values[o * inSize + i];
+    }
+    firstColumn += outSize;
+  });
+  return { format, inSize, numColumns, order, data };
+}
+
+/** @throws {KernelError} `kernel-dispatch` when the layout is not one of `packMatrix`, or fewer words are bound than it has */
+export function requireMatrix(label: string, name: string, matrix: GpuMatrix): void {
+  const { buffer, format, inSize, numColumns, order } = matrix;
+  if (!Number.isInteger(inSize) || inSize <= 0 || inSize % 4 !== 0) {
+    throw refusal(label, `${name}.inSize is ${inSize}, not a positive multiple of 4.`);
+  }
+  const multiple = order === 'plain' ? 1 : 8;
+  if (!Number.isInteger(numColumns) || numColumns <= 0 || numColumns % multiple !== 0) {
+    throw refusal(label, `${name}.numColumns is ${numColumns}, not a positive multiple of ${multiple}.`);
+  }
+  requireWords(label, name, buffer, inSize * columnQuads(numColumns) * (format === 'f16' ? 2 : 4));
+}
+
+function float16Bits({ bytes, numElements }: Tensor): Uint16Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Uint16Array.from({ length: numElements }, (_, i) => view.getUint16(i * 2, true));
+}
