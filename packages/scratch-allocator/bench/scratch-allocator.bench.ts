@@ -100,7 +100,7 @@ function slotPairs(): Contest {
   };
 }
 
-/** Requests of 64 slots come and go in an order that scatters the free ones. */
+/** Slots come back here and there, as those of requests that end, and go out again. */
 function slotChurn(): Contest {
   const BATCH = 64;
   const batches = IN_USE / BATCH;
@@ -116,7 +116,7 @@ function slotChurn(): Contest {
     return seed % (batches - 1);
   };
   return {
-    title: 'allocate 64, release 64 scattered',
+    title: 'release 64 here and there, allocate 64',
     units: PAIRS,
     target: 100,
     ours: () => {
