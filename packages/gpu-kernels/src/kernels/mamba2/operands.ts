@@ -1,0 +1,85 @@
+import { KernelError } from '../../errors/kernel-error.ts';
+import type { Binding } from '../../kernel/compute-step.ts';
+import { StepData } from '../../kernel/step-data.ts';
+
+/** Rows of 32-bit words, one for each token, anywhere in a buffer: row t begins at word `offsetWords + t * strideWords`. */
+export interface TokenRows {
+  buffer: Binding;
+  /** Words from the start of the binding to the first row. */
+  offsetWords: number;
+  /** Words from one row to the next, at least the length of a row. */
+  strideWords: number;
+}
+
+/** A run of 32-bit words in a buffer: weights, or a table of indices. */
+export interface Words {
+  buffer: Binding;
+  /** Words from the start of the binding, default 0. */
+  offsetWords?: number;
+}
+
+/** One page of a pool for each request. Page index i begins at word `baseWords + i * strideWords` of the pool. */
+export interface RequestPages {
+  /** Bound for reading and writing. */
+  pool: Binding;
+  baseWords: number;
+  strideWords: number;
+  /**
+   * `[numRequests] i32`: kernel page index of each request. No two requests of a call share a page. A request whose index is
+   * negative (`BAD_PAGE_INDEX`) begins from zeros and keeps nothing.
+   */
+  pageIndex: Words;
+}
+
+export function requireRows(label: string, name: string, rows: TokenRows, numTokens: number, rowWords: number): void {
+  requireWord(label, `${name}.offsetWords`, rows.offsetWords);
+  requireWord(label, `${name}.strideWords`, rows.strideWords);
+  if (rows.strideWords < rowWords) {
+    throw new KernelError(
+      'kernel-dispatch',
+      label,
+      `${name}.strideWords is ${rows.strideWords}, but a row has ${rowWords} words.`,
+    );
+  }
+  const needed = numTokens === 0 ? 0 : rows.offsetWords + (numTokens - 1) * rows.strideWords + rowWords;
+  requireFits(label, name, rows.buffer, needed);
+}
+
+export function requireWords(label: string, name: string, words: Words, length: number): void {
+  requireWord(label, `${name}.offsetWords`, words.offsetWords ?? 0);
+  requireFits(label, name, words.buffer, (words.offsetWords ?? 0) + length);
+}
+
+export function requirePages(label: string, name: string, pages: RequestPages, numRequests: number, pageWords: number): void {
+  requireWord(label, `${name}.baseWords`, pages.baseWords);
+  requireWord(label, `${name}.strideWords`, pages.strideWords);
+  if (pages.strideWords < pageWords) {
+    throw new KernelError(
+      'kernel-dispatch',
+      label,
+      `${name}.strideWords is ${pages.strideWords}, but a page has ${pageWords} words.`,
+    );
+  }
+  requireFits(label, `${name}.pool`, pages.pool, pages.baseWords);
+  requireWords(label, `${name}.pageIndex`, pages.pageIndex, numRequests);
+}
+
+function requireWord(label: string, name: string, value: number): void {
+  if (Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff) return;
+  throw new KernelError('kernel-dispatch', label, `${name} is ${value}, not a number of words.`);
+}
+
+function requireFits(label: string, name: string, binding: Binding, needed: number): void {
+  const available = Math.floor(bindingBytes(binding) / 4);
+  if (needed <= available) return;
+  throw new KernelError(
+    'kernel-dispatch',
+    label,
+    `${name} reaches to word ${needed}, but ${available} are bound. Bind a larger range.`,
+  );
+}
+
+function bindingBytes(binding: Binding): number {
+  if (binding instanceof StepData || !('buffer' in binding)) return binding.size;
+  return binding.size ?? binding.buffer.size - (binding.offset ?? 0);
+}
