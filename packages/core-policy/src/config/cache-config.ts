@@ -1,3 +1,4 @@
+import { ConfigError } from '../errors/config-error.ts';
 import { LifecycleRegistry } from '../lifecycle/lifecycle-registry.ts';
 import { type BatchDesc, type ResolvedBatchDesc, readBatchDesc } from './batch-desc.ts';
 import { FaultLog } from './fault-log.ts';
@@ -88,7 +89,7 @@ const KEYS: readonly (keyof CacheConfigInput)[] = [
 export function defineCacheConfig(input: CacheConfigInput): CacheConfig {
   const faults = new FaultLog();
   const config = readCacheConfig(faults, input);
-  faults.throwIfAny();
+  faults.throwIfAny(ConfigError);
   return config as CacheConfig;
 }
 

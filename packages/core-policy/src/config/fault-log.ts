@@ -1,8 +1,29 @@
-import { ConfigError, type ConfigFault, type ConfigFaultCode } from '../errors/config-error.ts';
+import type { ConfigFaultCode } from '../errors/config-error.ts';
+import type { Fault } from '../errors/fault.ts';
+
+/** The faults that a first look at a value can find. */
+export type ReadFaultCode = Extract<
+  ConfigFaultCode,
+  | 'config-missing'
+  | 'config-wrong-type'
+  | 'config-not-whole'
+  | 'config-out-of-range'
+  | 'config-unknown-key'
+  | 'config-unknown-value'
+  | 'config-empty-name'
+>;
+
+/** Where the readers of fields note what they find. */
+export interface FaultSink {
+  /** Faults noted so far. */
+  readonly count: number;
+  /** Notes a fault. Always returns undefined, the value of a field that cannot be used. */
+  note(code: ReadFaultCode, path: string, value: unknown, message: string): undefined;
+}
 
 /** Collects what is wrong with one input, so that all of it can be told together. */
-export class FaultLog {
-  readonly #faults: ConfigFault[] = [];
+export class FaultLog<Code extends string = ConfigFaultCode> {
+  readonly #faults: Fault<Code>[] = [];
 
   /** Faults noted so far. */
   get count(): number {
@@ -10,12 +31,12 @@ export class FaultLog {
   }
 
   /** Notes a fault. Always returns undefined, the value of a field that cannot be used. */
-  note(code: ConfigFaultCode, path: string, value: unknown, message: string): undefined {
+  note(code: Code, path: string, value: unknown, message: string): undefined {
     this.#faults.push({ code, path, value, message });
   }
 
-  /** @throws {ConfigError} when anything was noted */
-  throwIfAny(): void {
-    if (this.#faults.length > 0) throw new ConfigError(this.#faults);
+  /** Throws an error with all faults when anything was noted. */
+  throwIfAny(FaultsError: new (faults: readonly Fault<Code>[]) => Error): void {
+    if (this.#faults.length > 0) throw new FaultsError(this.#faults);
   }
 }

@@ -1,4 +1,4 @@
-import type { FaultLog } from './fault-log.ts';
+import type { FaultSink } from './fault-log.ts';
 
 /*
  * The first look at a value from outside. A reader hands back a copy it has read once, or notes a fault and hands back
@@ -11,11 +11,13 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** Inclusive limits of a whole number, and its unit for the message. */
 export interface WholeLimits {
   min: number;
+  /** Default 2^53 - 1. */
+  max?: number;
   unit: string;
 }
 
 /** Copies an input object's own properties, each read once. */
-export function readFields(faults: FaultLog, path: string, value: unknown): Fields | undefined {
+export function readFields(faults: FaultSink, path: string, value: unknown): Fields | undefined {
   if (value === undefined) return faults.note('config-missing', path, value, 'is missing; expected an object.');
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return faults.note('config-wrong-type', path, value, `expected an object, got ${describe(value)}.`);
@@ -24,7 +26,13 @@ export function readFields(faults: FaultLog, path: string, value: unknown): Fiel
 }
 
 /** Notes every property that does not belong. */
-export function refuseUnknownKeys(faults: FaultLog, path: string, fields: Fields, known: readonly string[], owner: string): void {
+export function refuseUnknownKeys(
+  faults: FaultSink,
+  path: string,
+  fields: Fields,
+  known: readonly string[],
+  owner: string,
+): void {
   for (const key of Object.keys(fields)) {
     if (known.includes(key)) continue;
     const message = `${owner} has no such field. Remove it, or correct the name; the fields are ${known.join(', ')}.`;
@@ -34,7 +42,7 @@ export function refuseUnknownKeys(faults: FaultLog, path: string, fields: Fields
 
 /** Reads every element of an input array with `readElement`; undefined when it is no array or any element is at fault. */
 export function readList<T>(
-  faults: FaultLog,
+  faults: FaultSink,
   path: string,
   value: unknown,
   readElement: (value: unknown, path: string, index: number) => T | undefined,
@@ -52,33 +60,32 @@ export function readList<T>(
 }
 
 /** Reads a whole number within limits. */
-export function readWhole(faults: FaultLog, path: string, value: unknown, limits: WholeLimits): number | undefined {
+export function readWhole(faults: FaultSink, path: string, value: unknown, limits: WholeLimits): number | undefined {
   const wanted = `expected a whole number of ${limits.unit}, at least ${limits.min}`;
   const number = readNumber(faults, path, value, wanted);
   if (number === undefined) return undefined;
   if (!Number.isInteger(number)) return faults.note('config-not-whole', path, number, `${wanted}, got ${number}.`);
   if (number < limits.min) return faults.note('config-out-of-range', path, number, `${wanted}, got ${number}.`);
-  if (number > Number.MAX_SAFE_INTEGER) {
-    return faults.note('config-out-of-range', path, number, `${wanted} and at most ${Number.MAX_SAFE_INTEGER}, got ${number}.`);
-  }
+  const max = limits.max ?? Number.MAX_SAFE_INTEGER;
+  if (number > max) return faults.note('config-out-of-range', path, number, `${wanted} and at most ${max}, got ${number}.`);
   return number + 0; // turns -0 into 0
 }
 
 /** Reads a number, whole or not, NaN and infinities included; `wanted` begins the message of a fault. */
-export function readNumber(faults: FaultLog, path: string, value: unknown, wanted: string): number | undefined {
+export function readNumber(faults: FaultSink, path: string, value: unknown, wanted: string): number | undefined {
   if (value === undefined) return faults.note('config-missing', path, value, `is missing; ${wanted}.`);
   if (typeof value !== 'number') return faults.note('config-wrong-type', path, value, `${wanted}, got ${describe(value)}.`);
   return value;
 }
 
 /** Reads a boolean. */
-export function readBoolean(faults: FaultLog, path: string, value: unknown): boolean | undefined {
+export function readBoolean(faults: FaultSink, path: string, value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value;
   return faults.note('config-wrong-type', path, value, `expected true or false, got ${describe(value)}.`);
 }
 
 /** Reads a string with at least one character; `what` names it in the message. */
-export function readName(faults: FaultLog, path: string, value: unknown, what: string): string | undefined {
+export function readName(faults: FaultSink, path: string, value: unknown, what: string): string | undefined {
   if (value === undefined) return faults.note('config-missing', path, value, `is missing; expected ${what}, a string.`);
   if (typeof value !== 'string') {
     return faults.note('config-wrong-type', path, value, `expected ${what}, a string, got ${describe(value)}.`);
@@ -89,7 +96,7 @@ export function readName(faults: FaultLog, path: string, value: unknown, what: s
 
 /** Reads one of a few strings. */
 export function readChoice<T extends string>(
-  faults: FaultLog,
+  faults: FaultSink,
   path: string,
   value: unknown,
   choices: readonly T[],

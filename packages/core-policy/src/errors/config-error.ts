@@ -1,4 +1,5 @@
 import { BufferwiseError } from './bufferwise-error.ts';
+import { describeFaults, type Fault } from './fault.ts';
 
 /** What can be wrong with a cache config. Stable within a major version. */
 export type ConfigFaultCode =
@@ -22,19 +23,7 @@ export type ConfigFaultCode =
   | 'config-pool-ratio-length';
 
 /** One thing that is wrong with a cache config. */
-export interface ConfigFault {
-  /** What kind of fault it is. */
-  readonly code: ConfigFaultCode;
-  /** Where in the input, like `layers[3].buffers[1].size`; the empty string is the input itself. */
-  readonly path: string;
-  /** What stood there. */
-  readonly value: unknown;
-  /** What was expected, and the way out. */
-  readonly message: string;
-}
-
-/** More faults than this are counted in the message, not listed; `faults` has them all. */
-const LISTED_FAULTS = 20;
+export type ConfigFault = Fault<ConfigFaultCode>;
 
 /** A cache config that means nothing. Tells every fault at once; `code`, `path` and `value` are those of the first. */
 export class ConfigError extends BufferwiseError {
@@ -50,20 +39,9 @@ export class ConfigError extends BufferwiseError {
   /** @param faults at least one */
   constructor(faults: readonly ConfigFault[]) {
     const first = faults[0];
-    super(first.code, messageOf(faults));
+    super(first.code, describeFaults('The cache config', 'The config', faults));
     this.path = first.path;
     this.value = first.value;
     this.faults = Object.freeze(faults.map((fault) => Object.freeze({ ...fault })));
   }
-}
-
-function messageOf(faults: readonly ConfigFault[]): string {
-  if (faults.length === 1) return `The cache config is not valid. ${lineOf(faults[0])}`;
-  const lines = faults.slice(0, LISTED_FAULTS).map((fault) => `  - ${lineOf(fault)}`);
-  if (faults.length > LISTED_FAULTS) lines.push(`  … and ${faults.length - LISTED_FAULTS} more`);
-  return `The cache config is not valid, ${faults.length} faults:\n${lines.join('\n')}`;
-}
-
-function lineOf(fault: ConfigFault): string {
-  return `${fault.path === '' ? 'The config' : fault.path}: ${fault.message}`;
 }
