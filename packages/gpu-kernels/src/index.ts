@@ -21,6 +21,32 @@ export {
 } from './kernel/kernel.ts';
 export { type ParamLayout, type ParamType, packParams } from './kernel/params.ts';
 export type { StepData } from './kernel/step-data.ts';
+// Mamba-2 layers
+export {
+  type CausalConvOperands,
+  type CausalConvShape,
+  causalConvKernel,
+  type HeadParams,
+  type Mamba2Layout,
+  type Mamba2MixerOperands,
+  type Mamba2Shape,
+  mamba2Layout,
+  type PackedRequests,
+  packHeadParams,
+  packRequests,
+  type RequestPages,
+  recordCausalConv,
+  recordMamba2Mixer,
+  recordSsmScan,
+  recordSsmStep,
+  type SsmOperands,
+  type SsmShape,
+  ssmScanKernel,
+  ssmStepKernel,
+  type TokenRows,
+  type Words,
+  warmUpMamba2,
+} from './kernels/mamba2/mamba2.ts';
 // Pages
 export {
   type PageCopyKernel,
