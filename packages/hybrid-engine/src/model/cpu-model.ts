@@ -62,7 +62,8 @@ export class CpuModel {
     for (let layer = 0; layer < layerPattern.length; layer++) {
       const prefix = `layers.${layer}`;
       const normed = this.#norm(`${prefix}.norm1.weight`, x);
-      const mixed = layerKind(this.config, layer) === 'M' ? this.#mamba(layer, normed, state) : this.#attention(layer, normed, state);
+      const mixed =
+        layerKind(this.config, layer) === 'M' ? this.#mamba(layer, normed, state) : this.#attention(layer, normed, state);
       x = sum(x, mixed);
       const mlpIn = this.#norm(`${prefix}.norm2.weight`, x);
       const gate = this.#project(`${prefix}.mlp.gate.weight`, mlpIn, mlpHidden);
@@ -95,7 +96,9 @@ export class CpuModel {
       let best = Number.NEGATIVE_INFINITY;
       for (let j = 0; j <= position; j++) {
         const seen = !windowed || position - j < config.slidingWindow || j < config.numSinkTokens;
-        scores[j] = seen ? dot(q, head * headDim, cache.keys, j * cache.width + kvOffset, headDim) / Math.sqrt(headDim) : -Infinity;
+        scores[j] = seen
+          ? dot(q, head * headDim, cache.keys, j * cache.width + kvOffset, headDim) / Math.sqrt(headDim)
+          : -Infinity;
         best = Math.max(best, scores[j]);
       }
       let total = 0;
@@ -175,7 +178,8 @@ export class CpuModel {
 
   #weight(name: string): Float32Array {
     const weight = this.#weights.get(name);
-    if (weight === undefined) throw new ModelError('model-weights', `Tensor "${name}" is missing. Check the weights first.`, { tensor: name });
+    if (weight === undefined)
+      throw new ModelError('model-weights', `Tensor "${name}" is missing. Check the weights first.`, { tensor: name });
     return weight;
   }
 }

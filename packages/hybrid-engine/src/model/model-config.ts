@@ -135,7 +135,11 @@ function readLayerPattern(value: unknown, faults: ModelFault[]): unknown {
   const path = 'layer_pattern';
   if (value === undefined) return value;
   if (typeof value !== 'string' || !/^[MSF]+$/.test(value)) {
-    faults.push({ code: 'type', path, message: 'must be a text of the letters M (Mamba-2), S (sliding window) and F (full attention)' });
+    faults.push({
+      code: 'type',
+      path,
+      message: 'must be a text of the letters M (Mamba-2), S (sliding window) and F (full attention)',
+    });
   } else if (value.length > MAX_LAYERS) {
     faults.push({ code: 'range', path, message: `has ${value.length} layers, at most ${MAX_LAYERS} are possible` });
   }

@@ -18,14 +18,14 @@ export type ModelErrorCode =
   | 'model-tokenizer'
   /** A file is not UTF-8 or not JSON. */
   | 'model-file'
-  /** A token id or position is outside of what the model was built for. */
-  | 'model-input'
-  /** The model's answer contains a value that is not a number. */
-  | 'model-output';
+  /** The device has no room for the weights. */
+  | 'model-memory'
+  /** No tokens, or a token id that the model does not have. */
+  | 'model-input';
 
 /** One of several things wrong with one file. */
 export interface ModelFault {
-  /** What kind of fault, stable within a major version: `missing`, `unknown`, `type`, `range`, `conflict`, `shape`, `unsupported`. */
+  /** What kind of fault, stable within a major version. */
   code: 'missing' | 'unknown' | 'type' | 'range' | 'conflict' | 'shape' | 'unsupported';
   /** The field of the config (`ssm_inner`) or the name of the tensor. */
   path: string;

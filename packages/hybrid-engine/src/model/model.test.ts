@@ -31,8 +31,18 @@ describe('the files of a model', () => {
     ['a config of another kind', { config: encodeUtf8('{}') }, 'model-config', 'config.json'],
     ['a broken tokenizer', { tokenizer: encodeUtf8('{}') }, 'model-tokenizer', 'tokenizer.json'],
     ['truncated weights', { weights: files.weights.subarray(0, 100_000) }, 'safetensors-truncated', 'model.safetensors'],
-    ['a config that does not fit the weights', { config: changedConfig({ mlp_hidden: 512 }) }, 'model-weights', 'model.safetensors'],
-    ['a vocabulary larger than the embedding', { config: changedConfig({ vocab_size: 1000 }) }, 'model-tokenizer', 'tokenizer.json'],
+    [
+      'a config that does not fit the weights',
+      { config: changedConfig({ mlp_hidden: 512 }) },
+      'model-weights',
+      'model.safetensors',
+    ],
+    [
+      'a vocabulary larger than the embedding',
+      { config: changedConfig({ vocab_size: 1000 }) },
+      'model-tokenizer',
+      'tokenizer.json',
+    ],
   ])('are refused for %s, and the error names the file', (_, changes, code, file) => {
     const error = faultOf(changes);
     expect(error).toMatchObject({ code, file });

@@ -83,7 +83,10 @@ function fail(code: ModelErrorCode, message: string, tensor?: string, cause?: un
 
 function readHeaderLength(bytes: Uint8Array): number {
   if (bytes.length < PREFIX_BYTES) {
-    fail('safetensors-truncated', `The file has ${bytes.length} bytes, less than the ${PREFIX_BYTES} that hold the length of its header`);
+    fail(
+      'safetensors-truncated',
+      `The file has ${bytes.length} bytes, less than the ${PREFIX_BYTES} that hold the length of its header`,
+    );
   }
   const length = new DataView(bytes.buffer, bytes.byteOffset, PREFIX_BYTES).getBigUint64(0, true);
   if (length > MAX_HEADER_BYTES) {
@@ -133,7 +136,8 @@ function readEntry(name: string, entry: unknown): Entry {
     return wrong('its data_offsets are not two ascending whole numbers >= 0');
   }
   const [begin, end] = offsets as [number, number];
-  if (end - begin !== numBytes) return wrong(`shape [${shape}] of ${dtype} needs ${numBytes} bytes, its data_offsets span ${end - begin}`);
+  if (end - begin !== numBytes)
+    return wrong(`shape [${shape}] of ${dtype} needs ${numBytes} bytes, its data_offsets span ${end - begin}`);
   return { name, dtype: dtype as TensorDtype, shape: Object.freeze([...(shape as number[])]), numElements, begin, end };
 }
 
@@ -145,7 +149,8 @@ function checkLayout(entries: Entry[], dataBytes: number): void {
     if (end > dataBytes) {
       fail('safetensors-truncated', `Tensor "${name}" ends at byte ${end} of the data and the file holds ${dataBytes}`, name);
     }
-    if (begin < covered) fail('safetensors-layout', `Tensor "${name}" begins at byte ${begin}, inside the tensor before it`, name);
+    if (begin < covered)
+      fail('safetensors-layout', `Tensor "${name}" begins at byte ${begin}, inside the tensor before it`, name);
     if (begin > covered) fail('safetensors-layout', `${begin - covered} bytes before tensor "${name}" belong to no tensor`, name);
     covered = end;
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type HybridModel, readModel } from './model.ts';
 import { ModelError } from './model-error.ts';
 import type { Tensor } from './safetensors.ts';
+import { present } from './testing/present.ts';
 import { whalerFiles } from './testing/whaler-files.ts';
 import { checkWeights, modelTensorShapes } from './weights.ts';
 
@@ -30,7 +31,7 @@ describe('weights fit a config', () => {
   });
 
   it('and not when one is too many', () => {
-    const changed = new Map(tensors).set('lm_head.weight', { ...tensors.get('embed.weight')!, name: 'lm_head.weight' });
+    const changed = new Map(tensors).set('lm_head.weight', { ...present(tensors.get('embed.weight')), name: 'lm_head.weight' });
     expect(faultOf(changed).faults).toEqual([expect.objectContaining({ code: 'unknown', path: 'lm_head.weight' })]);
   });
 
@@ -43,7 +44,7 @@ describe('weights fit a config', () => {
   });
 
   it('and not transposed', () => {
-    const down = tensors.get('layers.0.mlp.down.weight')!;
+    const down = present(tensors.get('layers.0.mlp.down.weight'));
     const changed = new Map(tensors).set(down.name, { ...down, shape: [...down.shape].reverse() });
     expect(faultOf(changed).faults.map(({ path }) => path)).toEqual([down.name]);
   });

@@ -37,11 +37,16 @@ export function checkWeights(config: HybridModelConfig, tensors: ReadonlyMap<str
     if (found === undefined) {
       faults.push({ code: 'missing', path: name, message: `[${shape.join(', ')}] is missing` });
     } else if (found.shape.length !== shape.length || found.shape.some((size, i) => size !== shape[i])) {
-      faults.push({ code: 'shape', path: name, message: `is [${found.shape.join(', ')}], the config needs [${shape.join(', ')}]` });
+      faults.push({
+        code: 'shape',
+        path: name,
+        message: `is [${found.shape.join(', ')}], the config needs [${shape.join(', ')}]`,
+      });
     }
   }
   for (const { name, shape } of tensors.values()) {
-    if (!expected.has(name)) faults.push({ code: 'unknown', path: name, message: `[${shape.join(', ')}] has no place in the config` });
+    if (!expected.has(name))
+      faults.push({ code: 'unknown', path: name, message: `[${shape.join(', ')}] has no place in the config` });
   }
   if (faults.length === 0) return;
   const message = `The config does not fit the weights: ${describeFaults(faults)}. Take config and weights of the same model.`;

@@ -18,7 +18,10 @@ export function describeChoice(logits: Float32Array, token: number, highest: num
   for (let i = 0; i < logits.length; i++) total += Math.exp(logits[i] - highest);
   const logProbability = logits[token] - highest - Math.log(total);
   if (!Number.isFinite(logProbability)) {
-    throw new SamplingError('sampling-logits', 'The logits hold no finite number, or NaN. Check the weights and the kernels of this step.');
+    throw new SamplingError(
+      'sampling-logits',
+      'The logits hold no finite number, or NaN. Check the weights and the kernels of this step.',
+    );
   }
   return { token, logProbability };
 }

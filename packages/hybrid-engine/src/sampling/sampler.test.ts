@@ -33,7 +33,7 @@ describe('a sampler', () => {
     ['the fewest that reach topP', { temperature: 1, topP: 0.8 }, (token) => token >= 1 && token <= 3],
     ['the best of the topK by topP', { temperature: 1, topK: 3, topP: 0.7 }, (token) => token === 1 || token === 2],
   ])('draws from %s', (_, options, kept) => {
-    const expected = softmax(LOGITS, options.temperature!, kept);
+    const expected = softmax(LOGITS, options.temperature ?? 1, kept);
     frequencies({ ...options, seed: 5 }).forEach((frequency, token) => {
       expect(Math.abs(frequency - expected[token])).toBeLessThan(0.015);
       if (expected[token] === 0) expect(frequency).toBe(0);

@@ -26,7 +26,12 @@ export class Sampler {
   constructor(options: SamplingOptions = {}) {
     const { temperature = 0, topK = Number.POSITIVE_INFINITY, topP = 1, seed = 0 } = options;
     requireOption('temperature', temperature, temperature >= 0 && temperature < Number.POSITIVE_INFINITY, 'a number >= 0');
-    requireOption('topK', topK, topK >= 1 && (Number.isInteger(topK) || topK === Number.POSITIVE_INFINITY), 'a whole number >= 1');
+    requireOption(
+      'topK',
+      topK,
+      topK >= 1 && (Number.isInteger(topK) || topK === Number.POSITIVE_INFINITY),
+      'a whole number >= 1',
+    );
     requireOption('topP', topP, topP > 0 && topP <= 1, 'above 0 and at most 1');
     requireOption('seed', seed, Number.isSafeInteger(seed) && seed >= 0, 'a whole number >= 0');
     this.#temperature = temperature;

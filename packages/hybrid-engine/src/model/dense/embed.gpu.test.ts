@@ -17,12 +17,19 @@ describe('embedding tokens', () => {
       const vocabSize = values.integer(1, 50);
       const shape = [vocabSize, width];
       const tensor =
-        format === 'f16' ? halfTensor('embed', values.f16(vocabSize * width), shape) : singleTensor('embed', values.f32(vocabSize * width), shape);
+        format === 'f16'
+          ? halfTensor('embed', values.f16(vocabSize * width), shape)
+          : singleTensor('embed', values.f32(vocabSize * width), shape);
       const { data, ...layout } = packMatrix([tensor]);
       const tokens = Uint32Array.from({ length: numTokens }, () => values.integer(0, vocabSize - 1));
       const output = storageBuffer(device, numTokens * width * 4);
       const step = context.step('embed');
-      recordEmbed(step, { numTokens, tokens: step.upload(tokens), embedding: { ...layout, buffer: storageBuffer(device, data) }, output });
+      recordEmbed(step, {
+        numTokens,
+        tokens: step.upload(tokens),
+        embedding: { ...layout, buffer: storageBuffer(device, data) },
+        output,
+      });
       expect(step.submit().numDispatches).toBe(1);
       const rows = toFloat32(tensor);
       const expected = new Float32Array(numTokens * width);
@@ -38,7 +45,12 @@ describe('embedding tokens', () => {
     const embedding: GpuMatrix = { buffer: storageBuffer(device, 64), format: 'f32', inSize: 4, numColumns: 4, order: 'plain' };
     const sound = { numTokens: 2, tokens: step.upload(new Uint32Array(2)), embedding, output: storageBuffer(device, 32) };
     recordEmbed(step, sound);
-    for (const changes of [{ numTokens: 3 }, { numTokens: -1 }, { embedding: { ...embedding, numColumns: 5 } }, { embedding: { ...embedding, inSize: 3 } }]) {
+    for (const changes of [
+      { numTokens: 3 },
+      { numTokens: -1 },
+      { embedding: { ...embedding, numColumns: 5 } },
+      { embedding: { ...embedding, inSize: 3 } },
+    ]) {
       expect(() => recordEmbed(step, { ...sound, ...changes })).toThrow(expect.objectContaining({ code: 'kernel-dispatch' }));
     }
     expect(step.submit().numDispatches).toBe(1);

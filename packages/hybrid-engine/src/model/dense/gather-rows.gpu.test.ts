@@ -29,10 +29,18 @@ describe('gathering rows', () => {
 
   test('is refused when rows or output are shorter than claimed', () => {
     const step = context.step('refused');
-    const sound = { numRows: 2, rowSize: 4, rows: step.upload(new Uint32Array(2)), source: storageBuffer(device, 64), output: storageBuffer(device, 32) };
+    const sound = {
+      numRows: 2,
+      rowSize: 4,
+      rows: step.upload(new Uint32Array(2)),
+      source: storageBuffer(device, 64),
+      output: storageBuffer(device, 32),
+    };
     recordGatherRows(step, sound);
     for (const changes of [{ numRows: 3 }, { rowSize: 8 }, { rowSize: 3 }, { numRows: -1 }]) {
-      expect(() => recordGatherRows(step, { ...sound, ...changes })).toThrow(expect.objectContaining({ code: 'kernel-dispatch' }));
+      expect(() => recordGatherRows(step, { ...sound, ...changes })).toThrow(
+        expect.objectContaining({ code: 'kernel-dispatch' }),
+      );
     }
     expect(step.submit().numDispatches).toBe(1);
   });

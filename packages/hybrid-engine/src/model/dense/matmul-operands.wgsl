@@ -39,8 +39,8 @@ fn rowOf(token: u32) -> u32 {
   return (params.inputOffset + min(token, params.numTokens - 1u) * params.inputStride) / 4u;
 }
 
-// 4 inputs x 4 columns: column i of the matrix holds the weights of input 4 quad + i. Its product with a quad of inputs is what they
-// add to a quad of outputs.
+// 4 inputs x 4 columns: column i of the matrix holds the weights of input 4 quad + i. Its product with a quad of inputs is what
+// they add to a quad of outputs.
 fn loadWeights(quad: u32, columnQuad: u32, columnQuads: u32) -> mat4x4f {
   var scale = vec4f(1.0);
   if (INPUT_NORM != 0u) {

@@ -69,14 +69,18 @@ describe('a dense layer', () => {
     // On both sides of the borders between the kernels, of a workgroup's tokens and of its columns.
     for (const numTokens of [1, 2, 4, 5, 8, 9, 16, 17, 33]) {
       const inSize = values.pick([4, 28, 32, 36, 128, 256, 260]);
-      const outSize = variant.epilogue === 'swiglu' ? values.pick([4, 32, 36, 128, 132]) : values.pick([1, 4, 7, 31, 32, 33, 127, 128, 129]);
+      const outSize =
+        variant.epilogue === 'swiglu' ? values.pick([4, 32, 36, 128, 132]) : values.pick([1, 4, 7, 31, 32, 33, 127, 128, 129]);
       const wanted = { ...variant, numTokens, inSize, outSize };
       expect(await errorOf(values, wanted), JSON.stringify(wanted)).toBeLessThan(TOLERANCE);
     }
   });
 
   test.each<[string, Case]>([
-    ['a prefill of the input projection', { numTokens: 150, inSize: 128, outSize: 552, format: 'f16', norm: true, epilogue: 'store' }],
+    [
+      'a prefill of the input projection',
+      { numTokens: 150, inSize: 128, outSize: 552, format: 'f16', norm: true, epilogue: 'store' },
+    ],
     ['one token of the logits', { numTokens: 1, inSize: 128, outSize: 1024, format: 'f16', norm: true, epilogue: 'store' }],
     ['a long row', { numTokens: 3, inSize: 4096, outSize: 40, format: 'f32', norm: false, epilogue: 'add' }],
     ['a long row for many tokens', { numTokens: 20, inSize: 4096, outSize: 40, format: 'f32', norm: true, epilogue: 'add' }],
@@ -84,33 +88,36 @@ describe('a dense layer', () => {
     expect(await errorOf(new RandomValues(1), wanted)).toBeLessThan(TOLERANCE);
   });
 
-  test.each(['store', 'swiglu'] as const)('gives a token the same bits whichever tokens come with it, on %s', async (epilogue) => {
-    const values = new RandomValues(9);
-    const [inSize, outSize] = [260, 36];
-    const rows = values.f32(40 * inSize);
-    const tensor = () => halfTensor('w', values.f16(outSize * inSize), [outSize, inSize]);
-    const weight = uploaded(epilogue === 'swiglu' ? packMatrix([tensor(), tensor()], 'gate-up') : packMatrix([tensor()]));
-    const norm = { weight: storageBuffer(device, values.f32(inSize)), eps: EPS };
-    const run = async (first: number, numTokens: number): Promise<Float32Array> => {
-      const output = storageBuffer(device, numTokens * outSize * 4);
-      const input = { buffer: storageBuffer(device, rows.subarray(first * inSize, (first + numTokens) * inSize)) };
-      const step = context.step('bits');
-      recordMatmul(step, { numTokens, input, norm, weight, output: { buffer: output }, epilogue });
-      step.submit();
-      return readF32(device, output);
-    };
-    const together = await run(0, 40);
-    for (const [first, numTokens] of [
-      [0, 1],
-      [39, 1],
-      [7, 3],
-      [11, 4],
-      [20, 5],
-      [3, 17],
-    ]) {
-      expect(await run(first, numTokens)).toEqual(together.subarray(first * outSize, (first + numTokens) * outSize));
-    }
-  });
+  test.each(['store', 'swiglu'] as const)(
+    'gives a token the same bits whichever tokens come with it, on %s',
+    async (epilogue) => {
+      const values = new RandomValues(9);
+      const [inSize, outSize] = [260, 36];
+      const rows = values.f32(40 * inSize);
+      const tensor = () => halfTensor('w', values.f16(outSize * inSize), [outSize, inSize]);
+      const weight = uploaded(epilogue === 'swiglu' ? packMatrix([tensor(), tensor()], 'gate-up') : packMatrix([tensor()]));
+      const norm = { weight: storageBuffer(device, values.f32(inSize)), eps: EPS };
+      const run = async (first: number, numTokens: number): Promise<Float32Array> => {
+        const output = storageBuffer(device, numTokens * outSize * 4);
+        const input = { buffer: storageBuffer(device, rows.subarray(first * inSize, (first + numTokens) * inSize)) };
+        const step = context.step('bits');
+        recordMatmul(step, { numTokens, input, norm, weight, output: { buffer: output }, epilogue });
+        step.submit();
+        return readF32(device, output);
+      };
+      const together = await run(0, 40);
+      for (const [first, numTokens] of [
+        [0, 1],
+        [39, 1],
+        [7, 3],
+        [11, 4],
+        [20, 5],
+        [3, 17],
+      ]) {
+        expect(await run(first, numTokens)).toEqual(together.subarray(first * outSize, (first + numTokens) * outSize));
+      }
+    },
+  );
 
   test('adds no dispatch for no tokens', () => {
     const step = context.step('nothing');

@@ -21,9 +21,9 @@ export interface MatmulOperands {
   norm?: InputNorm;
   /** For `swiglu` in the order `gate-up`, else `plain`. */
   weight: GpuMatrix;
-  /** `[numTokens, outSize] f32`, in another buffer than everything that is read. `outSize` is `numColumns`, for `swiglu` half of it. */
+  /** `[numTokens, outSize] f32`, in another buffer than what is read. `outSize` is `numColumns`, for `swiglu` half of it. */
   output: Rows;
-  /** What happens to the products: `store` overwrites, `add` adds to the output, `swiglu` stores `silu(gate) * up`. Default `store`. */
+  /** `store` overwrites the output, `add` adds to it, `swiglu` stores `silu(gate) * up`. Default `store`. */
   epilogue?: 'store' | 'add' | 'swiglu';
 }
 
@@ -109,7 +109,8 @@ export function recordMatmul(step: ComputeStep, operands: MatmulOperands): void 
   const label = `matmul ${epilogue}`;
   requireCount(label, 'numTokens', numTokens);
   requireMatrix(label, 'weight', weight);
-  if (swiglu !== (weight.order === 'gate-up')) throw refusal(label, `weight has its columns in the order ${weight.order}. Pack it anew.`);
+  if (swiglu !== (weight.order === 'gate-up'))
+    throw refusal(label, `weight has its columns in the order ${weight.order}. Pack it anew.`);
   const { inSize } = weight;
   const outSize = swiglu ? weight.numColumns / 2 : weight.numColumns;
   const inputPlace = placeRows(label, 'input', input, { numRows: numTokens, rowWords: inSize, multiple: 4 });

@@ -36,7 +36,12 @@ it('one matrix in another format brings all of them to f32, exactly', () => {
 });
 
 it('gate and up take turns by four columns', () => {
-  const column = (begin: number) => singleTensor('w', Float32Array.from({ length: 8 * 4 }, (_, at) => begin + Math.floor(at / 4)), [8, 4]);
+  const column = (begin: number) =>
+    singleTensor(
+      'w',
+      Float32Array.from({ length: 8 * 4 }, (_, at) => begin + Math.floor(at / 4)),
+      [8, 4],
+    );
   const { data, numColumns } = packMatrix([column(0), column(100)], 'gate-up');
   expect(numColumns).toBe(16);
   for (let i = 0; i < 4; i++) {

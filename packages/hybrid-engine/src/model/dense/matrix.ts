@@ -48,8 +48,9 @@ export function packMatrix(parts: readonly Tensor[], order: ColumnOrder = 'plain
   parts.forEach((part, partIndex) => {
     const values = format === 'f16' ? float16Bits(part) : toFloat32(part);
     const [outSize] = part.shape;
+    const columnOf = (o: number) => (order === 'plain' ? firstColumn + o : 8 * Math.floor(o / 4) + 4 * partIndex + (o % 4));
     for (let o = 0; o < outSize; o++) {
-      const column = order === 'plain' ? firstColumn + o : 8 * Math.floor(o / 4) + 4 * partIndex + (o % 4);
+      const column = columnOf(o);
       for (let i = 0; i < inSize; i++) data[i * rowLength + column] = values[o * inSize + i];
     }
     firstColumn += outSize;
@@ -71,6 +72,8 @@ export function requireMatrix(label: string, name: string, matrix: GpuMatrix): v
 }
 
 function float16Bits({ bytes, numElements }: Tensor): Uint16Array {
+  const bits = new Uint16Array(numElements);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return Uint16Array.from({ length: numElements }, (_, i) => view.getUint16(i * 2, true));
+  for (let i = 0; i < numElements; i++) bits[i] = view.getUint16(i * 2, true);
+  return bits;
 }
