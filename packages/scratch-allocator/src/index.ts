@@ -1,7 +1,9 @@
+export { SlotTooLargeError } from './errors/slot-too-large-error.ts';
 export type { AggregatedBuffer, AggregatedPageDesc } from './layout/aggregated-pages.ts';
 export type { BufferAttr } from './layout/buffer-attr.ts';
 export type { CoalescedBuffer } from './layout/coalescing.ts';
 export type { ColdPoolGroupDesc, PoolDesc, PoolGroupDesc } from './layout/pool-group.ts';
+export { DEFAULT_MAX_SHARD_BYTES, type PoolShards, type PoolShardsOptions, poolShards } from './layout/pool-shards.ts';
 export { StorageLayout } from './layout/storage-layout.ts';
 export {
   BAD_PAGE_INDEX,
