@@ -1,16 +1,17 @@
 /** WGSL files are modules whose default export is their text. */
 const wgslAsText = { '.wgsl': 'text' };
 
-/** TypeScript 6 reports the options that tsup still sets for declaration files. */
-const dtsUnderTypeScript6 = { compilerOptions: { ignoreDeprecations: '6.0' } };
-
 /**
  * The one build of every published package: ESM, types beside the code, source maps, nothing bundled that is a dependency.
  *
+ * The declaration build sees shipped code only, without the types of Node that tests bring in: what would not run in a browser
+ * does not build.
+ *
  * @param {Record<string, string>} [entry] output name to source file, one for each sub-path of `exports`
+ * @param {{ types?: string[] }} [platform] packages of ambient types that shipped code relies on, such as `@webgpu/types`
  * @returns {import('tsup').Options}
  */
-export function libraryConfig(entry = { index: 'src/index.ts' }) {
+export function libraryConfig(entry = { index: 'src/index.ts' }, { types = [] } = {}) {
   return {
     entry,
     format: ['esm'],
@@ -19,7 +20,8 @@ export function libraryConfig(entry = { index: 'src/index.ts' }) {
     clean: true,
     sourcemap: true,
     loader: wgslAsText,
-    dts: dtsUnderTypeScript6,
+    // TypeScript 6 reports an option that tsup still sets for declaration files.
+    dts: { compilerOptions: { ignoreDeprecations: '6.0', types } },
   };
 }
 
