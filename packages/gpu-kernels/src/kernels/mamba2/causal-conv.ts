@@ -3,7 +3,15 @@ import { defineKernel } from '../../kernel/kernel.ts';
 import { packParams } from '../../kernel/params.ts';
 import code from './causal-conv.wgsl';
 import { requireConvWidth, requirePositive } from './mamba2-shape.ts';
-import { type RequestPages, requirePages, requireRows, requireWords, type TokenRows, type Words } from './operands.ts';
+import {
+  numPagesOf,
+  type RequestPages,
+  requirePages,
+  requireRows,
+  requireWords,
+  type TokenRows,
+  type Words,
+} from './operands.ts';
 import type { PackedRequests } from './packed-requests.ts';
 
 export interface CausalConvShape {
@@ -40,6 +48,7 @@ const paramLayout = {
   tailIndexOffset: 'u32',
   tailBase: 'u32',
   tailStride: 'u32',
+  numTailPages: 'u32',
   outputOffset: 'u32',
   outputStride: 'u32',
 } as const;
@@ -107,6 +116,7 @@ export function recordCausalConv(step: ComputeStep, shape: CausalConvShape, oper
     tailIndexOffset: tail.pageIndex.offsetWords ?? 0,
     tailBase: tail.baseWords,
     tailStride: tail.strideWords,
+    numTailPages: numPagesOf(tail, (shape.width - 1) * shape.numChannels),
     outputOffset: output.offsetWords,
     outputStride: output.strideWords,
   });

@@ -17,6 +17,7 @@ struct Params {
   tailIndexOffset: u32,
   tailBase: u32,
   tailStride: u32,
+  numTailPages: u32,
   outputOffset: u32,
   outputStride: u32,
 }
@@ -84,8 +85,10 @@ fn main(
     return;
   }
   let inputColumn = params.inputOffset + start * params.inputStride + channel;
-  let page = tailIndex[params.tailIndexOffset + request];
-  let tailColumn = params.tailBase + u32(max(page, 0)) * params.tailStride + channel;
+  // A negative index, read as u32, is beyond every pool.
+  let page = u32(tailIndex[params.tailIndexOffset + request]);
+  let hasPage = page < params.numTailPages;
+  let tailColumn = params.tailBase + page * params.tailStride + channel;
 
   // The last four inputs and their weights, newest last. Of a narrower convolution the first entries stay unused.
   var window = vec4f();
@@ -98,7 +101,7 @@ fn main(
     var value = 0.0;
     if (token >= 0) {
       value = input[inputColumn + u32(token) * params.inputStride];
-    } else if (page >= 0) {
+    } else if (hasPage) {
       value = tailPages[tailColumn + u32(HISTORY + token) * CHANNELS];
     }
     window = vec4f(window.yzw, value);
@@ -122,7 +125,7 @@ fn main(
 
   // The new tail: the last WIDTH - 1 rows of the old tail and the tokens together. Where a row comes from the old tail it is a
   // later row of the same column, so going upwards reads each before it is overwritten.
-  if (firstToken == 0 && page >= 0) {
+  if (firstToken == 0 && hasPage) {
     for (var row = 0; row < HISTORY; row++) {
       let token = numTokens - HISTORY + row;
       var value: f32;

@@ -97,14 +97,17 @@ describe('the kernels agree with the reference', () => {
     expectClose(await sequences.run(whole([1, 20])), sequences.reference());
   });
 
-  test('for requests without a page, which begin at zero and leave nothing', async () => {
-    const sequences = rig(DEMO, { lengths: [1, 20], pages: 'none' });
-    const actual = await sequences.run(whole([1, 20]));
-    const expected = sequences.reference();
-    for (const part of ['xBC', 'y'] as const) {
-      for (let s = 0; s < 2; s++) expect(relativeError(actual[s][part], expected[s][part])).toBeLessThan(TOLERANCE);
-    }
-  });
+  test.each(['none', 'beyond'] as const)(
+    'for requests without a page (%s), which begin at zero and leave nothing',
+    async (pages) => {
+      const sequences = rig(DEMO, { lengths: [1, 20], pages });
+      const actual = await sequences.run(whole([1, 20]));
+      const expected = sequences.reference();
+      for (const part of ['xBC', 'y'] as const) {
+        for (let s = 0; s < 2; s++) expect(relativeError(actual[s][part], expected[s][part])).toBeLessThan(TOLERANCE);
+      }
+    },
+  );
 
   test('where gates and step sizes are extreme', async () => {
     // Raw values far beyond what exp() of f32 holds, step sizes that vanish and step sizes that wipe the state out.

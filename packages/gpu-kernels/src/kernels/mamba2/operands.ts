@@ -26,7 +26,8 @@ export interface RequestPages {
   strideWords: number;
   /**
    * `[numRequests] i32`: kernel page index of each request. No two requests of a call share a page. A request whose index is
-   * negative (`BAD_PAGE_INDEX`) begins from zeros and keeps nothing.
+   * negative (`BAD_PAGE_INDEX`) begins from zeros and keeps nothing, and so does one whose index lies beyond the pool: WebGPU
+   * would clamp the access to somebody's page.
    */
   pageIndex: Words;
 }
@@ -64,13 +65,19 @@ export function requirePages(label: string, name: string, pages: RequestPages, n
   requireWords(label, `${name}.pageIndex`, pages.pageIndex, numRequests);
 }
 
+/** Whole pages that the bound range holds. */
+export function numPagesOf(pages: RequestPages, pageWords: number): number {
+  const words = bindingWords(pages.pool) - pages.baseWords;
+  return words < pageWords ? 0 : Math.floor((words - pageWords) / pages.strideWords) + 1;
+}
+
 function requireWord(label: string, name: string, value: number): void {
   if (Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff) return;
   throw new KernelError('kernel-dispatch', label, `${name} is ${value}, not a number of words.`);
 }
 
 function requireFits(label: string, name: string, binding: Binding, needed: number): void {
-  const available = Math.floor(bindingBytes(binding) / 4);
+  const available = bindingWords(binding);
   if (needed <= available) return;
   throw new KernelError(
     'kernel-dispatch',
@@ -79,7 +86,7 @@ function requireFits(label: string, name: string, binding: Binding, needed: numb
   );
 }
 
-function bindingBytes(binding: Binding): number {
-  if (binding instanceof StepData || !('buffer' in binding)) return binding.size;
-  return binding.size ?? binding.buffer.size - (binding.offset ?? 0);
+function bindingWords(binding: Binding): number {
+  if (binding instanceof StepData || !('buffer' in binding)) return Math.floor(binding.size / 4);
+  return Math.floor((binding.size ?? binding.buffer.size - (binding.offset ?? 0)) / 4);
 }

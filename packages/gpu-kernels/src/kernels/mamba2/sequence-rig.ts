@@ -25,8 +25,11 @@ export type Call = readonly { sequence: number; tokens: number }[];
 export interface SequenceOptions {
   /** Tokens of each sequence. */
   lengths: readonly number[];
-  /** What the pages hold at the beginning; default random. `none`: the sequences have no pages, their index is -1. */
-  pages?: 'random' | 'zero' | 'none';
+  /**
+   * What the pages hold at the beginning; default random. The last two: the sequences have no pages, their index is -1, or the
+   * one behind the last page of the pool.
+   */
+  pages?: 'random' | 'zero' | 'none' | 'beyond';
   /** Changes the raw projection row of a token before anything runs. */
   edit?: (row: Float32Array, sequence: number, token: number) => void;
   seed?: number;
@@ -51,7 +54,7 @@ export class SequenceRig {
   readonly #shape: Mamba2Shape;
   readonly #layout: ReturnType<typeof mamba2Layout>;
   readonly #lengths: readonly number[];
-  readonly #hasPages: boolean;
+  readonly #missingIndex: -1 | 'beyond' | undefined;
   readonly #projections: Float32Array[];
   readonly #tails: Float32Array[];
   readonly #states: Float32Array[];
@@ -68,7 +71,7 @@ export class SequenceRig {
     this.#shape = shape;
     this.#layout = layout;
     this.#lengths = lengths;
-    this.#hasPages = pages !== 'none';
+    this.#missingIndex = pages === 'none' ? -1 : pages === 'beyond' ? 'beyond' : undefined;
     this.#projections = lengths.map((tokens, sequence) => {
       const rows = make(tokens * layout.projection.rowWords, 2);
       for (let t = 0; edit && t < tokens; t++) {
@@ -93,7 +96,7 @@ export class SequenceRig {
         tail: this.#tails[s].slice(),
         state: this.#states[s].slice(),
       };
-      const pageIndex = [this.#hasPages ? 0 : -1];
+      const pageIndex = [this.#missingIndex === undefined ? 0 : -1];
       const rows = (data: Float32Array, strideWords: number, offsetWords = 0) => ({ data, offsetWords, strideWords });
       const xBC = rows(result.xBC, numChannels);
       causalConvReference(
@@ -189,14 +192,15 @@ export class SequenceRig {
       }
       for (const buffer of buffers) buffer.destroy();
     }
-    const tails = await tail.read(this.#hasPages);
-    const states = await state.read(this.#hasPages);
+    const tails = await tail.read(this.#missingIndex === undefined);
+    const states = await state.read(this.#missingIndex === undefined);
     for (const buffer of [convWeight, convBias, headParams]) buffer.destroy();
     return results.map((result, s) => ({ ...result, tail: tails[s], state: states[s] }));
   }
 
   #indices(pool: ScrambledPool, call: Call): Int32Array {
-    return Int32Array.from(call, ({ sequence }) => (this.#hasPages ? pool.pageOf(sequence) : -1));
+    const missing = this.#missingIndex === 'beyond' ? pool.numPages : this.#missingIndex;
+    return Int32Array.from(call, ({ sequence }) => missing ?? pool.pageOf(sequence));
   }
 }
 
@@ -254,6 +258,10 @@ class ScrambledPool {
     const words = new Float32Array(this.#baseWords + 2 * pages.length * this.#strideWords).fill(Number.NaN);
     for (let s = 0; s < pages.length; s++) words.set(pages[s], this.#baseWords + this.pageOf(s) * this.#strideWords);
     this.#buffer = storageBuffer(device, words);
+  }
+
+  get numPages(): number {
+    return 2 * this.#numSequences;
   }
 
   pageOf(sequence: number): number {

@@ -1,6 +1,14 @@
 import { KernelError } from '../../errors/kernel-error.ts';
 import { requireSsmShape, type SsmShape } from './mamba2-shape.ts';
-import { type RequestPages, requirePages, requireRows, requireWords, type TokenRows, type Words } from './operands.ts';
+import {
+  numPagesOf,
+  type RequestPages,
+  requirePages,
+  requireRows,
+  requireWords,
+  type TokenRows,
+  type Words,
+} from './operands.ts';
 import type { PackedRequests } from './packed-requests.ts';
 
 /** What a scan and a step of the recurrence work on. */
@@ -73,11 +81,13 @@ export const ssmParamLayout = {
   stateIndexOffset: 'u32',
   stateBase: 'u32',
   stateStride: 'u32',
+  numStatePages: 'u32',
   yOffset: 'u32',
   yStride: 'u32',
 } as const;
 
-export function ssmParams({ xBC, dt, headParams, state, y }: SsmOperands): Record<keyof typeof ssmParamLayout, number> {
+export function ssmParams(shape: SsmShape, operands: SsmOperands): Record<keyof typeof ssmParamLayout, number> {
+  const { xBC, dt, headParams, state, y } = operands;
   return {
     xBCOffset: xBC.offsetWords,
     xBCStride: xBC.strideWords,
@@ -87,6 +97,7 @@ export function ssmParams({ xBC, dt, headParams, state, y }: SsmOperands): Recor
     stateIndexOffset: state.pageIndex.offsetWords ?? 0,
     stateBase: state.baseWords,
     stateStride: state.strideWords,
+    numStatePages: numPagesOf(state, shape.numHeads * shape.headDim * shape.stateSize),
     yOffset: y.offsetWords,
     yStride: y.strideWords,
   };

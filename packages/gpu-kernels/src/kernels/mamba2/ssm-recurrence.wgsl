@@ -112,17 +112,17 @@ fn storeY(token: u32, head: u32, row: u32, values: vec4f) {
   }
 }
 
-fn pageOf(request: u32) -> i32 {
-  return stateIndex[params.stateIndexOffset + request];
+fn pageOf(request: u32) -> u32 {
+  return u32(stateIndex[params.stateIndexOffset + request]);
 }
 
-fn wordOfState(page: i32, head: u32, row: u32, column: u32) -> u32 {
-  return params.stateBase + u32(page) * params.stateStride + (head * HEAD_DIM + row) * STATE_SIZE + column;
+fn wordOfState(page: u32, head: u32, row: u32, column: u32) -> u32 {
+  return params.stateBase + page * params.stateStride + (head * HEAD_DIM + row) * STATE_SIZE + column;
 }
 
-// A request without a page (negative index) begins at zero.
-fn loadTile(page: i32, head: u32, row: u32, column: u32) -> Tile {
-  if (page < 0) {
+// A request without a page of the pool begins at zero. A negative index, read as u32, is beyond every pool.
+fn loadTile(page: u32, head: u32, row: u32, column: u32) -> Tile {
+  if (page >= params.numStatePages) {
     return Tile();
   }
   return Tile(
@@ -134,7 +134,7 @@ fn loadTile(page: i32, head: u32, row: u32, column: u32) -> Tile {
 }
 
 // 4 rows x 4 columns, as the columns of a matrix.
-fn loadState(page: i32, head: u32, row: u32, column: u32) -> mat4x4f {
+fn loadState(page: u32, head: u32, row: u32, column: u32) -> mat4x4f {
   return transpose(mat4x4f(
     loadStateRow(page, head, row, column),
     loadStateRow(page, head, row + 1u, column),
@@ -143,7 +143,7 @@ fn loadState(page: i32, head: u32, row: u32, column: u32) -> mat4x4f {
   ));
 }
 
-fn loadStateRow(page: i32, head: u32, row: u32, column: u32) -> vec4f {
+fn loadStateRow(page: u32, head: u32, row: u32, column: u32) -> vec4f {
   let at = wordOfState(page, head, row, column);
   if (!RAGGED) {
     return vec4f(statePages[at], statePages[at + 1u], statePages[at + 2u], statePages[at + 3u]);
@@ -155,8 +155,8 @@ fn loadStateRow(page: i32, head: u32, row: u32, column: u32) -> vec4f {
   return values;
 }
 
-fn storeTile(page: i32, head: u32, row: u32, column: u32, tile: Tile) {
-  if (page >= 0) {
+fn storeTile(page: u32, head: u32, row: u32, column: u32, tile: Tile) {
+  if (page < params.numStatePages) {
     storeState(page, head, row, column, tile.quad0);
     storeState(page, head, row, column + 4u, tile.quad1);
     storeState(page, head, row, column + 8u, tile.quad2);
@@ -164,7 +164,7 @@ fn storeTile(page: i32, head: u32, row: u32, column: u32, tile: Tile) {
   }
 }
 
-fn storeState(page: i32, head: u32, row: u32, column: u32, values: mat4x4f) {
+fn storeState(page: u32, head: u32, row: u32, column: u32, values: mat4x4f) {
   let rows = transpose(values);
   storeStateRow(page, head, row, column, rows[0]);
   storeStateRow(page, head, row + 1u, column, rows[1]);
@@ -172,7 +172,7 @@ fn storeState(page: i32, head: u32, row: u32, column: u32, values: mat4x4f) {
   storeStateRow(page, head, row + 3u, column, rows[3]);
 }
 
-fn storeStateRow(page: i32, head: u32, row: u32, column: u32, values: vec4f) {
+fn storeStateRow(page: u32, head: u32, row: u32, column: u32, values: vec4f) {
   let at = wordOfState(page, head, row, column);
   if (!RAGGED) {
     statePages[at] = values.x;

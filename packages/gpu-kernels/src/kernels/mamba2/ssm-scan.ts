@@ -85,7 +85,7 @@ export function recordSsmScan(step: ComputeStep, shape: SsmShape, operands: SsmO
   const params = packParams(paramLayout, {
     numRequests: requests.numRequests,
     requestStartsOffset: requests.starts.offsetWords ?? 0,
-    ...ssmParams(operands),
+    ...ssmParams(shape, operands),
   });
   step.dispatch(ssmScanKernel, {
     shape: requests,

@@ -67,7 +67,7 @@ export function recordSsmStep(step: ComputeStep, shape: SsmShape, operands: SsmO
       `${requests.numRequests} requests have ${requests.numTokens} tokens, not one each. Take recordSsmScan, or recordMamba2Mixer, which chooses.`,
     );
   }
-  const params = packParams(paramLayout, { numRequests: requests.numRequests, ...ssmParams(operands) });
+  const params = packParams(paramLayout, { numRequests: requests.numRequests, ...ssmParams(shape, operands) });
   step.dispatch(ssmStepKernel, {
     shape: requests,
     constants: ssmStepConstants(shape),

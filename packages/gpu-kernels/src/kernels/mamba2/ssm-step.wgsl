@@ -13,6 +13,7 @@ struct Params {
   stateIndexOffset: u32,
   stateBase: u32,
   stateStride: u32,
+  numStatePages: u32,
   yOffset: u32,
   yStride: u32,
 }
