@@ -114,6 +114,7 @@ export class KvCacheManager {
    */
   createKvCache(options: CreateKvCacheOptions = {}): KvCache {
     this.#checkOpen('createKvCache');
+    this.#state.checkNotAsking('createKvCache');
     const { matcher, tree, open } = this.#state;
     const scope = scopeKey(options.scope);
     const tokens = TokenBuffer.from(options.tokens ?? []);
@@ -152,6 +153,7 @@ export class KvCacheManager {
   /** Forgets everything that was published. Throws {StateError} while requests are open; nothing is forgotten then. */
   clearReusableBlocks(): void {
     this.#checkOpen('clearReusableBlocks');
+    this.#state.checkNotAsking('clearReusableBlocks');
     this.#checkNoRequests('clearReusableBlocks', 'close them first');
     this.#state.storage.dropAll();
   }
@@ -170,6 +172,7 @@ export class KvCacheManager {
    */
   async close(options: { force?: boolean } = {}): Promise<void> {
     if (this.#state.closed) return;
+    this.#state.checkNotAsking('close');
     if (options.force) for (const request of [...this.#state.open]) closeRequest(request);
     this.#checkNoRequests('close', 'close them first, or pass { force: true }');
     this.#state.closed = true;

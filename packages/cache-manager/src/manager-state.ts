@@ -1,9 +1,10 @@
-import type { CacheConfig, LifecycleRegistry } from '@bufferwise/core-policy';
+import type { CacheConfig, Lifecycle, LifecycleRegistry } from '@bufferwise/core-policy';
 import { StateError } from '@bufferwise/core-policy';
 import type { StorageLayout } from '@bufferwise/scratch-allocator';
 import { MAX_PRIORITY } from './eviction/lru-queue.ts';
 import type { GroupRules } from './request/group-rules.ts';
 import type { Matcher } from './request/match.ts';
+import type { PriorityFn } from './request/priority.ts';
 import type { RequestState } from './request/request-state.ts';
 import { CommandBatch } from './storage/command-batch.ts';
 import { Demand } from './storage/demand.ts';
@@ -28,6 +29,7 @@ export class ManagerState {
   /** Snapshots that could not be taken for want of a slot, by group. */
   readonly missedSnapshots: Float64Array;
   closed = false;
+  #asking = false;
 
   constructor(parts: {
     config: CacheConfig;
@@ -50,8 +52,27 @@ export class ManagerState {
     this.missedSnapshots = new Float64Array(parts.groups.length);
   }
 
-  checkedPriority(priority: number): number {
+  /**
+   * Asks a caller's priority function. Until it answers, every call that would change the manager is refused: it would
+   * change what the call under way has counted.
+   *
+   * @throws {StateError} `invalid-priority` on an answer that is no priority; whatever the function throws
+   */
+  askPriority(ask: PriorityFn, ordinal: number, lifecycle: Lifecycle): number {
+    this.#asking = true;
+    let priority: number;
+    try {
+      priority = ask(ordinal, lifecycle);
+    } finally {
+      this.#asking = false;
+    }
     if (Number.isInteger(priority) && priority >= 0 && priority <= MAX_PRIORITY) return priority;
     throw new StateError('invalid-priority', `the priority function answered ${priority}; priorities are whole numbers from 0 to ${MAX_PRIORITY}`);
+  }
+
+  /** @throws {StateError} `called-from-priority` while a priority function is asked */
+  checkNotAsking(call: string): void {
+    if (!this.#asking) return;
+    throw new StateError('called-from-priority', `${call}: called from a priority function; it may look at the manager, but not change it`);
   }
 }

@@ -25,6 +25,7 @@ export interface CommitOptions {
  *   changed then. Lack of pages never throws: a snapshot that finds no slot is counted and left out
  */
 export function commit(state: RequestState, tokens: TokenSeq, options: CommitOptions): void {
+  state.manager.checkNotAsking('commit');
   checkCommit(state, tokens.length);
   if (tokens.length === 0) {
     if (options.end) endWithoutTokens(state);
@@ -35,6 +36,7 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
   const after = before + tokens.length;
   state.askSnapshotPriority(after);
   state.tokens.append(tokens);
+  state.takeSnapshotPriority();
   const stateIsThere = options.snapshot === true || state.history <= after;
   if (state.history < after) raiseHistory(state, after);
 
@@ -59,6 +61,7 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
 
 /** Publishes the tail by copy and commits no more; the request may go on computing. Idempotent. */
 export function stopCommitting(state: RequestState): void {
+  state.manager.checkNotAsking('stopCommitting');
   if (state.status === 'closed') throw new StateError('stop-closed', 'stopCommitting: the request is closed');
   finish(state, 'copy');
 }
@@ -66,6 +69,7 @@ export function stopCommitting(state: RequestState): void {
 /** Publishes the tail by moving pages, then gives everything back. Idempotent. */
 export function close(state: RequestState): void {
   if (state.status === 'closed') return;
+  state.manager.checkNotAsking('close');
   finish(state, 'move');
   const { storage } = state.manager;
   for (const group of state.groups) {
@@ -90,6 +94,7 @@ export function close(state: RequestState): void {
 
 /** Takes an active request off: its pages stay held, its scratch goes, its indices read -1. */
 export function suspend(state: RequestState): void {
+  state.manager.checkNotAsking('suspend');
   if (state.status !== 'active') throw new StateError(`suspend-${state.status}`, `suspend: the request is ${state.status}; only an active one can be suspended`);
   for (const group of state.groups) {
     dropScratch(state, group);
@@ -100,7 +105,7 @@ export function suspend(state: RequestState): void {
 
 function checkCommit(state: RequestState, count: number): void {
   if (state.status !== 'active') throw new StateError(`commit-${state.status}`, `commit: the request is ${state.status}; resume it first`);
-  if (!state.mayCommit) throw new StateError('commit-stopped', 'commit: committing was stopped; open another request to publish more');
+  if (count > 0 && !state.mayCommit) throw new StateError('commit-stopped', 'commit: committing was stopped; open another request to publish more');
   const after = state.committed + count;
   if (after > state.capacity) {
     throw new StateError('commit-beyond-capacity', `commit: ${count} tokens after ${state.committed} exceed the capacity ${state.capacity}; resize first`);
@@ -123,7 +128,6 @@ function endWithoutTokens(state: RequestState): void {
 function finish(state: RequestState, how: 'copy' | 'move'): void {
   if (!state.mayCommit) return;
   if (state.hasCommitted) {
-    state.askSnapshotPriority(state.committed);
     restorePath(state, state.committed);
     const stateIsThere = state.capacity === state.history && state.history === state.committed;
     publishTail(state, how, { tail: true, state: stateIsThere });

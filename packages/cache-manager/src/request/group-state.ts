@@ -1,5 +1,6 @@
 import type { ScratchDesc } from '@bufferwise/scratch-allocator';
 import { grownColumn, NONE } from '../columns.ts';
+import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import type { PageId, PageTable } from '../page/page-table.ts';
 import type { GroupRules } from './group-rules.ts';
 
@@ -23,8 +24,10 @@ export class GroupState {
   publishes = false;
   /** SSM: the snapshot claimed at creation, then the request's own state. */
   statePage: PageId = NONE;
-  /** SSM: eviction priority of the next snapshot. Asked before a commit changes anything, as the callback may throw. */
-  snapshotPriority = 0;
+  /** SSM: eviction priority of a snapshot at the committed count. */
+  snapshotPriority = DEFAULT_PRIORITY;
+  /** SSM: what the caller answered for the commit under way. Asked before it changes anything, as the callback may throw. */
+  askedPriority = DEFAULT_PRIORITY;
   /** Blocks before this, from the sinks on, have no page any more. */
   letGoEnd = 0;
   /** Blocks before this, from the sinks on, read -1: no later token needs them. At least `letGoEnd`. */

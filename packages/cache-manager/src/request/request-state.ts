@@ -69,15 +69,22 @@ export class RequestState {
     return this.#priority !== undefined;
   }
 
-  /** Asks for the priority of the snapshot that a commit up to `count` tokens may take: that of its block. */
+  /**
+   * Asks for the priority of the snapshots that may be taken at `count` tokens, by this commit or when the request ends
+   * there: that of their block. What the caller's function throws goes through; `takeSnapshotPriority` makes the answers count.
+   */
   askSnapshotPriority(count: number): void {
     const ordinal = Math.max(0, divUp(count, this.manager.config.tokensPerBlock) - 1);
-    for (const group of this.groups) if (!group.isAttention && group.publishes) group.snapshotPriority = this.priorityOf(ordinal, group);
+    for (const group of this.groups) if (!group.isAttention && group.publishes) group.askedPriority = this.priorityOf(ordinal, group);
   }
 
-  /** Eviction priority of a page of a block, 0 … 100. Throws when the caller's function answers anything else. */
+  takeSnapshotPriority(): void {
+    for (const group of this.groups) group.snapshotPriority = group.askedPriority;
+  }
+
+  /** Eviction priority of a page of a block, 0 … 100. Throws when the caller's function does, or answers anything else. */
   priorityOf(ordinal: number, group: GroupState): number {
-    return this.#priority === undefined ? DEFAULT_PRIORITY : this.manager.checkedPriority(this.#priority(ordinal, group.rules.lifecycle));
+    return this.#priority === undefined ? DEFAULT_PRIORITY : this.manager.askPriority(this.#priority, ordinal, group.rules.lifecycle);
   }
 
   /** The tree block of a committed full block, or NONE when it is not in the tree (any more). */

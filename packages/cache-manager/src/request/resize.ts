@@ -15,6 +15,7 @@ import { addScratchDemand, hasScratch, scratchBlocksBegin, scratchBlocksEnd, tak
  * @throws {StateError} on lengths that do not fit, in the wrong state, or when blocks that were scratch would be needed again
  */
 export function resize(state: RequestState, capacity: number, history: number): boolean {
+  state.manager.checkNotAsking('resize');
   checkResize(state, capacity, history);
   if (isInsideBlock(state, capacity, history)) {
     state.capacity = capacity;

@@ -1,24 +1,9 @@
 import { readVectors } from '@bufferwise-internal/test-kit';
-import { defineCacheConfig, BufferwiseError, type CacheConfigInput, type LayerGroupId } from '@bufferwise/core-policy';
+import { BufferwiseError, type CacheConfigInput, defineCacheConfig } from '@bufferwise/core-policy';
 import { describe, expect, it } from 'vitest';
-import { HostPageDevice, type KvCache, KvCacheManager, type ReuseScope } from '../../src/index.ts';
+import { HostPageDevice, type KvCache, KvCacheManager } from '../../src/index.ts';
 import { dropPage } from '../../src/testing/index.ts';
-
-interface Operation {
-  op: 'create' | 'resume' | 'resize' | 'commit' | 'suspend' | 'stopCommitting' | 'close' | 'probe' | 'drop';
-  name: string;
-  tokens: number[];
-  scope: ReuseScope | null;
-  optionalReuseGroups?: LayerGroupId[];
-  rebuiltGroups?: LayerGroupId[];
-  capacity: number;
-  historyLength: number;
-  end: boolean;
-  snapshot: boolean;
-  block: number;
-  group: number;
-  expect: { value?: boolean | number; error?: string; numCommittedTokens?: number; reuseStatus?: { group: number }[] };
-}
+import type { Operation } from './operation.ts';
 
 /** Runs one operation and says what it answered, in the words of the vectors. */
 async function run(manager: KvCacheManager, requests: Map<string, KvCache>, operation: Operation): Promise<unknown> {
@@ -61,7 +46,7 @@ async function answer(call: () => boolean | Promise<boolean>): Promise<unknown> 
   }
 }
 
-for (const file of ['reuse', 'reuse-scratch']) {
+for (const file of ['reuse', 'reuse-scratch'] as const) {
   describe(`the published cases of ${file}`, () => {
     const cases = readVectors<{ config: CacheConfigInput; ops: Operation[] }>(file);
     it.each(cases.map((vector, index) => ({ index, ...vector })))('case $index answers every operation as published', async ({ config, ops }) => {

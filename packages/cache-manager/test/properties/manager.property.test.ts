@@ -1,0 +1,394 @@
+import { ModelRefusal, type RequestModel, type ReuseModel } from '@bufferwise-internal/test-kit';
+import { BufferwiseError, type CacheConfigInput, type LayerGroupId } from '@bufferwise/core-policy';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { CommitOptions, PriorityFn, ReuseScope } from '../../src/index.ts';
+import { checkInvariants, dropPage } from '../../src/testing/index.ts';
+import { oracleOf, scopeName } from '../support/oracle.ts';
+import type { Player } from '../support/player.ts';
+import { type LayerShape, model, Stage } from '../support/stage.ts';
+import type { Token } from '../support/stamp.ts';
+
+/** Random managers tried in a run of this file; each lives through up to sixty operations. */
+const RUNS = Number(process.env.BUFFERWISE_PROPERTY_RUNS ?? 60);
+const MAX_PLAYERS = 4;
+const MAX_TOKENS = 28;
+
+test('with ample memory a manager does what the slow and obvious rules say, and every page holds what its reader expects', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyConfig({ slots: fc.constant(1024) }), anyOperations, async (config, operations) => {
+      const run = new Run(config, { ample: true });
+      for (const operation of operations) await run.apply(operation);
+      await run.end();
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+test('with little memory nothing is lost, leaked or mixed up, and what says false or throws has changed nothing', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyConfig({ slots: fc.integer({ min: 2, max: 12 }) }), anyOperations, async (config, operations) => {
+      const run = new Run(config, { ample: false });
+      for (const operation of operations) await run.apply(operation);
+      await run.end();
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+// ── What is tried ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const anyPolicy = fc.constantFrom('required', 'required', 'optional', 'private' as const);
+
+function anyConfig({ slots }: { slots: fc.Arbitrary<number> }): fc.Arbitrary<CacheConfigInput> {
+  const anyLayer = fc.record({
+    kind: fc.constantFrom('full', 'windowed', 'windowed', 'ssm' as const),
+    policy: anyPolicy,
+    window: fc.integer({ min: 1, max: 9 }),
+    sinkBlocks: fc.constantFrom(0, 0, 0, 1, 2),
+    numRoles: fc.integer({ min: 1, max: 3 }),
+  });
+  return fc
+    .record({
+      tokensPerBlock: fc.constantFrom(1, 2, 3, 4, 4),
+      layers: fc.array(anyLayer, { minLength: 1, maxLength: 4 }),
+      slots: fc.array(slots, { minLength: 4, maxLength: 4 }),
+      commitMinSnapshot: fc.constantFrom(undefined, true, false),
+      enablePartialReuse: fc.boolean(),
+      reuseMatchBackoff: fc.constantFrom(0, 0, 0, 1, 3),
+      maxRewindLen: fc.constantFrom(null, null, 0, 2, 5),
+      maxUtilForResume: fc.constantFrom(1, 1, 0.7),
+    })
+    .map(({ tokensPerBlock, layers, maxRewindLen, commitMinSnapshot, ...rest }) => {
+      const shapes = layers.map(({ kind, policy, window, sinkBlocks, numRoles }): LayerShape => {
+        const roles = Array.from({ length: numRoles }, (_, role) => `part${role}`);
+        if (kind === 'ssm') return { type: 'ssm', reusePolicy: policy, roles };
+        if (kind === 'full') return { type: 'attention', reusePolicy: policy, roles };
+        return { type: 'attention', slidingWindowSize: window, numSinkTokens: sinkBlocks * tokensPerBlock, reusePolicy: policy, roles } as LayerShape;
+      });
+      const hasState = layers.some(({ kind }) => kind === 'ssm');
+      return model(shapes, {
+        ...rest,
+        tokensPerBlock,
+        commitMinSnapshot: hasState ? undefined : commitMinSnapshot,
+        swaScratchReuse: maxRewindLen === null ? null : { maxRewindLen },
+      });
+    });
+}
+
+/** Few different tokens, so that prompts have much in common. Two digests that begin alike, and an id that looks like both. */
+const TOKENS: readonly Token[] = [0, 1, digest(1), digest(2), 0x07070707];
+
+function digest(last: number): Uint8Array {
+  const bytes = new Uint8Array(32).fill(7);
+  bytes[31] = last;
+  return bytes;
+}
+
+const anyTokens = (maxLength: number) =>
+  fc.array(fc.constantFrom(0, 0, 0, 0, 1, 1, 2, 3, 4), { maxLength }).map((indices) => indices.map((index) => TOKENS[index]));
+
+const SCOPES: readonly (ReuseScope | undefined)[] = [undefined, undefined, undefined, { loraId: 7 }, { salt: 7n }];
+
+type PriorityKind = 'none' | 'byBlock' | 'throws' | 'nonsense';
+
+const whole = fc.nat(1000);
+const anyOperation = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('open' as const), prompt: anyTokens(MAX_TOKENS), like: fc.option(whole), scope: fc.nat(4), priority: fc.constantFrom<PriorityKind>('none', 'none', 'none', 'byBlock', 'throws', 'nonsense') }) },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('resume' as const), player: whole, select: fc.option(fc.nat(15)), rebuild: fc.option(fc.nat(15)) }) },
+  { weight: 6, arbitrary: fc.record({ op: fc.constant('step' as const), player: whole, tokens: anyTokens(12), spare: fc.constantFrom(0, 0, 0, 1, 5), again: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('settle' as const), player: whole, keep: whole, shrink: fc.boolean() }) },
+  { weight: 6, arbitrary: fc.record({ op: fc.constant('commit' as const), player: whole, count: fc.option(whole), end: fc.constantFrom(false, false, false, false, true), snapshot: fc.constantFrom(undefined, true, false) }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('suspend' as const, 'stop' as const), player: whole }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('close' as const), player: whole }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('probe' as const), prompt: anyTokens(MAX_TOKENS), like: fc.option(whole), scope: fc.nat(4) }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('drop' as const), prompt: anyTokens(MAX_TOKENS), like: fc.option(whole), scope: fc.nat(4), block: fc.nat(8), group: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('misuse' as const), player: whole, kind: fc.nat(9) }) },
+);
+type Operation = typeof anyOperation extends fc.Arbitrary<infer T> ? T : never;
+const anyOperations = fc.array(anyOperation, { minLength: 1, maxLength: 60, size: 'max' });
+
+// ── How it is run ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+class PriorityFailure extends Error {}
+
+interface Cast {
+  player: Player;
+  prompt: readonly Token[];
+  scope: ReuseScope | undefined;
+  /** What the rules say of the same request; only with ample memory. */
+  model: RequestModel | undefined;
+  ended: boolean;
+}
+
+class Run {
+  readonly #stage: Stage;
+  readonly #oracle: ReuseModel | undefined;
+  readonly #cast: Cast[] = [];
+  /** Everything that was ever computed, to ask for again. */
+  readonly #texts: { tokens: readonly Token[]; scope: ReuseScope | undefined }[] = [];
+  /** Calls of a priority function that fails until the next failure. */
+  #calls = 0;
+
+  constructor(config: CacheConfigInput, { ample }: { ample: boolean }) {
+    this.#stage = new Stage(config);
+    this.#oracle = ample ? oracleOf(this.#stage.config, this.#stage.groups) : undefined;
+  }
+
+  async apply(operation: Operation): Promise<void> {
+    switch (operation.op) {
+      case 'open':
+        this.#open(operation);
+        break;
+      case 'probe': {
+        const { tokens, scope } = this.#prompt(operation);
+        const length = this.#stage.probe(tokens, scope);
+        if (this.#oracle !== undefined) expect(length).toBe(this.#oracle.probe(tokens, scopeName(scope)));
+        break;
+      }
+      case 'drop': {
+        const { tokens, scope } = this.#prompt(operation);
+        const group = operation.group % this.#stage.groups.length;
+        const dropped = dropPage(this.#stage.manager, { tokens, block: operation.block, groupId: group, scope });
+        if (this.#oracle !== undefined) expect(dropped).toBe(this.#oracle.drop(tokens, operation.block, group, scopeName(scope)));
+        break;
+      }
+      default: {
+        const cast = this.#cast[operation.player % Math.max(1, this.#cast.length)];
+        if (cast === undefined) return;
+        await this.#applyTo(cast, operation);
+      }
+    }
+    checkInvariants(this.#stage.manager);
+    for (const cast of this.#cast) this.#compare(cast);
+  }
+
+  async end(): Promise<void> {
+    if (this.#oracle !== undefined) {
+      const evicted = this.#stage.manager.statistics().groups.reduce((count, { evictedPages }) => count + evictedPages, 0);
+      expect(evicted, 'pages evicted from ample memory').toBe(0);
+    }
+    await this.#stage.finish();
+  }
+
+  #open(operation: Operation & { op: 'open' }): void {
+    if (this.#cast.length === MAX_PLAYERS) return;
+    const { tokens, scope } = this.#prompt(operation);
+    const player = this.#stage.open(tokens, { scope, id: this.#cast.length, priority: this.#priority(operation.priority) });
+    const request = this.#oracle?.create(tokens, scopeName(scope));
+    this.#cast.push({ player, prompt: tokens, scope, model: request, ended: false });
+    if (request === undefined) return;
+    const { path, withoutState, usable } = request.match;
+    expect(player.kv.matchDepths).toEqual({ path, withoutState, usable });
+    expect(player.kv.reuseStatus.map(({ complete, endpoint, coverage }) => ({ complete, endpoint, coverage }))).toEqual(request.status);
+  }
+
+  async #applyTo(cast: Cast, operation: Operation): Promise<void> {
+    const { player, model } = cast;
+    const { kv } = player;
+    switch (operation.op) {
+      case 'resume': {
+        const groups = (bits: number | null) =>
+          bits === null ? undefined : this.#stage.groups.map((_, id) => id as LayerGroupId).filter((id) => bits & (1 << id) && this.#stage.groups[id].policy === 'optional');
+        const options = kv.status === 'suspended' && !this.#isFirst(cast) ? {} : { optionalReuseGroups: groups(operation.select)?.filter((id) => kv.reuseStatus[id].complete || operation.player % 3 === 0), rebuiltGroups: groups(operation.rebuild)?.filter((id) => !(groups(operation.select) ?? []).includes(id)) };
+        await this.#attempt(
+          () => player.resume(options),
+          () => model?.resume(options.optionalReuseGroups, options.rebuiltGroups),
+        );
+        break;
+      }
+      case 'step': {
+        if (kv.status !== 'active' || cast.ended) return;
+        // What was not told to the manager is not written: the step begins again.
+        if (operation.again && player.numComputed > kv.historyLength) player.rewind(kv.historyLength);
+        const tokens = this.#next(cast, operation.tokens);
+        const { numComputed } = player;
+        // Room that stays empty must lie behind the scratch, or the step could not end.
+        const spare = Math.min(operation.spare, this.#stage.config.swaScratchReuse?.maxRewindLen ?? operation.spare);
+        await this.#attempt(
+          () => player.step(tokens, spare),
+          () => model?.resize(numComputed + tokens.length + spare, numComputed),
+        );
+        this.#texts.push({ tokens: [...player.text], scope: cast.scope });
+        break;
+      }
+      case 'settle': {
+        if (kv.status !== 'active' || cast.ended) return;
+        const mayKeep = this.#rewindable(cast);
+        if (mayKeep < player.numComputed) player.rewind(mayKeep + (operation.keep % (player.numComputed - mayKeep + 1)));
+        const { numComputed } = player;
+        const capacity = operation.shrink ? numComputed : kv.capacity;
+        await this.#attempt(
+          () => player.settle(capacity),
+          () => model?.resize(capacity, numComputed),
+        );
+        break;
+      }
+      case 'commit': {
+        if (kv.status !== 'active') return;
+        const left = player.numComputed - kv.numCommittedTokens;
+        const count = kv.numCommittedTokens + (operation.count === null ? left : operation.count % (left + 1));
+        // A commit of less than was computed says what was computed first, so that no state passes for an earlier one.
+        if (count < player.numComputed && !cast.ended) {
+          const { numComputed } = player;
+          await this.#attempt(
+            () => player.settle(),
+            () => model?.resize(kv.capacity, numComputed),
+          );
+        }
+        const options: CommitOptions = { end: operation.end, snapshot: count < player.numComputed && operation.snapshot === true ? undefined : operation.snapshot };
+        const tokens = player.text.slice(kv.numCommittedTokens, count);
+        const done = await this.#attempt(
+          () => player.commit(count, options),
+          () => model?.commit(tokens, options),
+        );
+        if (done && operation.end) cast.ended = true;
+        if (done) player.verifyAll();
+        break;
+      }
+      case 'suspend':
+        if (kv.status !== 'active') return;
+        await this.#attempt(
+          () => player.suspend(),
+          () => model?.suspend(),
+        );
+        break;
+      case 'stop':
+        if (kv.status === 'closed') return;
+        await this.#attempt(
+          () => kv.stopCommitting(),
+          () => model?.stopCommitting(),
+        );
+        break;
+      case 'close': {
+        await this.#attempt(
+          () => player.close(),
+          () => model?.close(),
+        );
+        this.#cast.splice(this.#cast.indexOf(cast), 1);
+        break;
+      }
+      case 'misuse':
+        await this.#misuse(cast, operation.kind);
+        break;
+    }
+  }
+
+  /** Calls that must be refused in the present state, if they are calls for the present state at all. */
+  async #misuse({ player: { kv }, ended }: Cast, kind: number): Promise<void> {
+    const { numCommittedTokens, historyLength, capacity, status } = kv;
+    const tries: (() => unknown)[] = [
+      () => kv.resize(historyLength - 1, historyLength),
+      () => kv.resize(capacity, capacity + 1),
+      () => kv.resize(capacity, historyLength - 1),
+      () => kv.resize(0.5),
+      () => kv.resize(Number.NaN),
+      () => kv.commit(new Array(capacity - numCommittedTokens + 1).fill(0)),
+      () => kv.commit([-1]),
+      () => kv.resume(status === 'active' ? {} : { optionalReuseGroups: [99 as LayerGroupId] }),
+      () => (ended ? kv.resize(capacity) : kv.commit([1.5])),
+      () => this.#stage.manager.clearReusableBlocks(),
+    ];
+    const before = this.#everything();
+    const error = await outcome(tries[kind]);
+    expect(BufferwiseError.isInstance(error), `misuse ${kind} answered ${String(error)}`).toBe(true);
+    expect(this.#everything()).toEqual(before);
+  }
+
+  /** Does a thing for real and by the rules. Whatever refuses or says false must have changed nothing. Says whether it was done. */
+  async #attempt(real: () => unknown, rules: () => void): Promise<boolean> {
+    const before = this.#everything();
+    const answer = await outcome(real);
+    const failed = answer instanceof Error;
+    if (failed && !BufferwiseError.isInstance(answer) && !(answer instanceof PriorityFailure)) throw answer;
+    if (failed || answer === false) expect(this.#everything()).toEqual(before);
+    if (this.#oracle === undefined || answer instanceof PriorityFailure || (answer as { code?: string })?.code === 'invalid-priority') return !failed && answer !== false;
+    expect(answer, 'a false from ample memory').not.toBe(false);
+    const refusal = outcomeOfRules(rules);
+    expect(failed ? answer.name : undefined).toBe(refusal);
+    return !failed;
+  }
+
+  /** All that anybody can see, with the answers to every prompt tried so far. */
+  #everything(): unknown {
+    const { manager, groups } = this.#stage;
+    return structuredClone({
+      requests: this.#cast.map(({ player: { kv } }) => ({
+        lengths: [kv.status, kv.numCommittedTokens, kv.historyLength, kv.capacity],
+        status: kv.reuseStatus,
+        depths: kv.matchDepths,
+        pages: groups.map(({ kind }, id) => (kind === 'ssm' ? kv.ssmBlockBaseIndex(id as LayerGroupId) : [...kv.basePageIndices(id as LayerGroupId)])),
+        scratch: groups.map((_, id) => kv.scratch(id as LayerGroupId)),
+      })),
+      storage: manager.storageStatistics(0),
+      statistics: manager.statistics(),
+      matches: this.#texts.slice(-12).map(({ tokens, scope }) => manager.probeReuse(tokens, scope)),
+    });
+  }
+
+  #compare({ player: { kv }, model }: Cast): void {
+    if (model === undefined) return;
+    expect([kv.status, kv.numCommittedTokens, kv.historyLength, kv.capacity]).toEqual([model.state, model.committed, model.history, model.capacity]);
+    this.#stage.groups.forEach(({ kind }, id) => {
+      if (kind === 'ssm') return;
+      const indices = [...kv.basePageIndices(id as LayerGroupId)];
+      expect(indices.flatMap((index, ordinal) => (index < 0 ? [] : [ordinal])), `blocks of group ${id} that have an index`).toEqual(model.shownBlocks(id));
+      const range = kv.scratch(id as LayerGroupId)?.range;
+      expect(range === undefined ? [0, 0] : [range.begin, range.end], `scratch of group ${id}`).toEqual(model.holdings[id].scratch);
+    });
+  }
+
+  #isFirst({ player }: Cast): boolean {
+    return !player.hasResumed;
+  }
+
+  /** The lowest count to which a request may be taken back and go on: the history, or the margin behind scratch. */
+  #rewindable({ player: { kv, numComputed } }: Cast): number {
+    const hasScratch = this.#stage.groups.some((_, id) => kv.scratch(id as LayerGroupId) !== null);
+    if (!hasScratch) return kv.historyLength;
+    const margin = kv.capacity - (this.#stage.config.swaScratchReuse?.maxRewindLen ?? 0);
+    return Math.min(numComputed, Math.max(kv.historyLength, margin));
+  }
+
+  /** Tokens of the next step: the rest of the prompt first. */
+  #next({ player, prompt }: Cast, tokens: readonly Token[]): Token[] {
+    const { numComputed } = player;
+    const rest = prompt.slice(numComputed, numComputed + tokens.length);
+    return [...rest, ...tokens.slice(rest.length)].slice(0, Math.max(0, MAX_TOKENS - numComputed));
+  }
+
+  #prompt({ prompt, like, scope }: { prompt: readonly Token[]; like: number | null; scope: number }): { tokens: readonly Token[]; scope: ReuseScope | undefined } {
+    const known = like === null || this.#texts.length === 0 ? undefined : this.#texts[like % this.#texts.length];
+    if (known === undefined) return { tokens: prompt, scope: SCOPES[scope] };
+    const kept = known.tokens.slice(0, known.tokens.length - ((like ?? 0) % 4));
+    return { tokens: [...kept, ...prompt].slice(0, MAX_TOKENS), scope: known.scope };
+  }
+
+  #priority(kind: PriorityKind): PriorityFn | undefined {
+    if (kind === 'none') return undefined;
+    return (ordinal) => {
+      if (kind === 'byBlock') return (ordinal * 37) % 101;
+      if (++this.#calls % 5 > 0) return 50;
+      if (kind === 'throws') throw new PriorityFailure('no priority today');
+      return [101, -1, 0.5, Number.NaN][this.#calls % 4];
+    };
+  }
+}
+
+async function outcome(call: () => unknown): Promise<unknown> {
+  try {
+    return await call();
+  } catch (error) {
+    return error;
+  }
+}
+
+function outcomeOfRules(rules: () => void): string | undefined {
+  try {
+    rules();
+    return undefined;
+  } catch (error) {
+    if (error instanceof ModelRefusal) return error.kind;
+    throw error;
+  }
+}
