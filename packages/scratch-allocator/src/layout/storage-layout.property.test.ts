@@ -170,6 +170,33 @@ describe('the laws of scratch', () => {
     );
   });
 
+  it('scratch of different policies never meets, even in slots of the same ids', () => {
+    fc.assert(
+      fc.property(configs, fc.integer({ min: 1, max: 9 }), (config, blocks) => {
+        const layout = StorageLayout.fromConfig(config);
+        const policyAt = new Map<string, string>();
+        for (const id of lifecycleIds(layout)) {
+          const { policy } = layout.lifecycles.get(id);
+          const slotIds = Int32Array.from({ length: layout.scratchSlots(id, blocks) }, (_, i) => i);
+          const scratch = { range: { begin: 0, end: blocks }, slotIds };
+          const base = new Int32Array(blocks).fill(-1);
+          for (const { layerId, role } of layout.lifecycles.bufferGrouping[id]) {
+            const { poolGroup, pool } = layout.bufferAttr(layerId, role);
+            const stride = layout.pageStride(layerId, role);
+            for (const index of layout.pageIndexConverter(layerId, role).convert(base, { indexMode: 'per_layer', scratch })) {
+              for (let byte = index * stride; byte < (index + 1) * stride; byte += 8) {
+                const at = `${poolGroup} ${pool} ${byte}`;
+                expect(policyAt.get(at) ?? policy).toBe(policy);
+                policyAt.set(at, policy);
+              }
+            }
+          }
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
   it('the number of slots is the exact ceiling: the layer that takes most needs every one of them', () => {
     fc.assert(
       fc.property(configs, fc.integer({ min: 1, max: 200 }), (config, blocks) => {

@@ -12,7 +12,7 @@ import { batchSlots } from './batch-slots.ts';
 const GROUP_0 = 0 as LifecycleId;
 const GROUP_1 = 1 as LifecycleId;
 
-function slotsOf(input: Pick<CacheConfigInput, 'layers' | 'swaScratchReuse'>, batch: BatchDesc) {
+function slotsOf(input: Pick<CacheConfigInput, 'layers' | 'swaScratchReuse' | 'commitMinSnapshot'>, batch: BatchDesc) {
   const config = defineCacheConfig({ tokensPerBlock: 32, tiers: [{ tier: 'device', quota: 2 ** 30 }], ...input });
   const layout = StorageLayout.fromConfig(config);
   return (id: LifecycleId) => batchSlots(layout, id, batch, config);
@@ -57,6 +57,32 @@ describe('batchSlots', () => {
     const batch = { kvCaches: [{ capacity: 512, historyLength: 0 }], systemPromptLength: 256 };
     expect(slotsOf({ layers, swaScratchReuse: {} }, batch)(GROUP_0)).toBe(8 + 8 - 4 + 1);
   });
+
+  it('counts a system prompt for each request where pages are private', () => {
+    const layers = windowAndFull.map((layer): LayerConfig => ({ ...layer, reusePolicy: 'private' }));
+    const kvCaches = Array.from({ length: 4 }, () => ({ capacity: 512, historyLength: 64 }));
+    const slots = slotsOf({ layers }, { kvCaches, systemPromptLength: 64 });
+    expect([slots(GROUP_0), slots(GROUP_1)]).toEqual([64, 64]);
+  });
+
+  it.each([
+    ['optional', true, [3, 3, 3]],
+    ['optional', false, [3, 2, 2]],
+    ['required', true, [3, 2, 2]],
+    ['private', true, [3, 2, 2]],
+  ] as const)(
+    'what the last whole block of an %s window needs stays while the next one fills, minimal snapshots %s',
+    (reusePolicy, commitMinSnapshot, expected) => {
+      const layers: LayerConfig[] = [
+        { type: 'attention', layerId: 0, slidingWindowSize: 34, reusePolicy, buffers: [{ role: 'key', size: 1024 }] },
+      ];
+      // Token 96 reads back to token 63, in block 1. From token 97 on nobody does, but the endpoint of 96 tokens still needs it.
+      const slots = [96, 97, 127].map((historyLength) =>
+        slotsOf({ layers, commitMinSnapshot }, { kvCaches: [{ capacity: 128, historyLength }] })(GROUP_0),
+      );
+      expect(slots).toEqual(expected);
+    },
+  );
 
   it('counts recurrent state by the request, and no block of an empty one', () => {
     const layers: LayerConfig[] = [

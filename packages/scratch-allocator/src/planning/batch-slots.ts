@@ -1,34 +1,37 @@
 import {
   type BatchDesc,
+  type BlockRange,
   type CacheConfig,
   divUp,
-  type Lifecycle,
+  isShareable,
   type LifecycleId,
   scratchRange,
-  staleRange,
 } from '@bufferwise/core-policy';
 import type { StorageLayout } from '../layout/storage-layout.ts';
+import { unkeptRange } from './unkept-range.ts';
 
 /**
  * Slots that a batch takes in one lifecycle when every request of it is in the middle of its step.
  *
- * Whole blocks of the system prompt count once, and not at all when they are stale for every request. Blocks of a request that
- * are scratch count by what they take of the shared slots.
+ * Whole blocks of the system prompt count once, and not at all when no request keeps them; private pages are never shared, so
+ * there they count for each request. Blocks of a request that are scratch count by what they take of the shared slots.
  */
 export function batchSlots(
   layout: StorageLayout,
   id: LifecycleId,
   batch: BatchDesc,
-  { swaScratchReuse }: Pick<CacheConfig, 'swaScratchReuse'>,
+  { swaScratchReuse, commitMinSnapshot }: Pick<CacheConfig, 'swaScratchReuse' | 'commitMinSnapshot'>,
 ): number {
   const lifecycle = layout.lifecycles.get(id);
   if (lifecycle.kind === 'ssm') return batch.kvCaches.length;
   const { tokensPerBlock } = layout;
-  const sharedBlocks = Math.floor((batch.systemPromptLength ?? 0) / tokensPerBlock);
-  let slots = neededShared(lifecycle, batch, sharedBlocks, tokensPerBlock);
+  const sharedLength = isShareable(lifecycle.policy) ? (batch.systemPromptLength ?? 0) : 0;
+  const sharedBlocks = Math.floor(sharedLength / tokensPerBlock);
+  const unkeptAt = (historyLength: number) => unkeptRange(lifecycle, historyLength, tokensPerBlock, commitMinSnapshot);
+  let slots = keptShared(batch, sharedBlocks, unkeptAt);
   for (const { capacity, historyLength } of batch.kvCaches) {
-    const stale = staleRange(lifecycle, historyLength, tokensPerBlock);
-    const ownBlocks = Math.max(0, withoutStale(divUp(capacity, tokensPerBlock), stale) - withoutStale(sharedBlocks, stale));
+    const unkept = unkeptAt(historyLength);
+    const ownBlocks = Math.max(0, kept(divUp(capacity, tokensPerBlock), unkept) - kept(sharedBlocks, unkept));
     slots += ownBlocks;
     if (swaScratchReuse === null) continue;
     const step = { historyLength, capacity, maxRewindLen: swaScratchReuse.maxRewindLen };
@@ -39,19 +42,19 @@ export function batchSlots(
   return slots;
 }
 
-/** Shared blocks that at least one request of the batch still reads. */
-function neededShared(lifecycle: Lifecycle, batch: BatchDesc, sharedBlocks: number, tokensPerBlock: number): number {
+/** Shared blocks that at least one request of the batch still keeps. */
+function keptShared(batch: BatchDesc, sharedBlocks: number, unkeptAt: (historyLength: number) => BlockRange): number {
   let begin = 0;
   let end = sharedBlocks;
   for (const { historyLength } of batch.kvCaches) {
-    const stale = staleRange(lifecycle, historyLength, tokensPerBlock);
-    begin = Math.max(begin, stale.begin);
-    end = Math.min(end, stale.end);
+    const unkept = unkeptAt(historyLength);
+    begin = Math.max(begin, unkept.begin);
+    end = Math.min(end, unkept.end);
   }
   return sharedBlocks - Math.max(0, end - begin);
 }
 
-/** Of the first `blocks` blocks, those not in the stale range. */
-function withoutStale(blocks: number, stale: { begin: number; end: number }): number {
-  return blocks - Math.max(0, Math.min(blocks, stale.end) - stale.begin);
+/** Of the first `blocks` blocks, those not in the range. */
+function kept(blocks: number, unkept: BlockRange): number {
+  return blocks - Math.max(0, Math.min(blocks, unkept.end) - unkept.begin);
 }

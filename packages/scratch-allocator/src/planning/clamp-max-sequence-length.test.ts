@@ -43,4 +43,14 @@ describe('clampMaxSequenceLength', () => {
     const clamp = clampOf([2], { type: 'ssm', buffers: [{ role: 'ssm_state', size: 4096 }] });
     expect([clamp(1, 1000), clamp(2, 1000), clamp(3, 1000)]).toEqual([1000, 1000, 0]);
   });
+
+  it('keeps what the last whole block of an optional window needs, where minimal snapshots ask for it', () => {
+    const buffers = [{ role: 'key', size: 1024 }];
+    const layer: LayerConfig = { type: 'attention', layerId: 0, buffers, slidingWindowSize: 2, reusePolicy: 'optional' };
+    const config = defineCacheConfig({ tokensPerBlock: 32, layers: [layer], tiers: [{ tier: 'device', quota: 2 ** 30 }] });
+    const layout = StorageLayout.fromConfig(config);
+    const clamp = (slots: number, commitMinSnapshot?: boolean) =>
+      clampMaxSequenceLength(layout, { slots: [slots], batchSize: 1, upperBound: 320, commitMinSnapshot });
+    expect([clamp(1), clamp(1, true), clamp(2, true)]).toEqual([320, 32, 320]);
+  });
 });

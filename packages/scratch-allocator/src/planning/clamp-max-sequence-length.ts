@@ -1,5 +1,6 @@
-import { divUp, type LifecycleId, staleRange } from '@bufferwise/core-policy';
+import { divUp } from '@bufferwise/core-policy';
 import type { StorageLayout } from '../layout/storage-layout.ts';
+import { requestPages } from './request-pages.ts';
 
 export interface ClampRequest {
   /** Slots of each pool group of the device, as in `TierPlan.slots`. */
@@ -8,6 +9,8 @@ export interface ClampRequest {
   batchSize: number;
   /** Tokens wished for. */
   upperBound: number;
+  /** As in the config: optional windows then keep what their last whole block needs. Default false. */
+  commitMinSnapshot?: boolean;
 }
 
 /**
@@ -15,12 +18,13 @@ export interface ClampRequest {
  *
  * A request of so many tokens holds the pages that its last token is written beside and reads; recurrent state is one page.
  */
-export function clampMaxSequenceLength(layout: StorageLayout, { slots, batchSize, upperBound }: ClampRequest): number {
+export function clampMaxSequenceLength(layout: StorageLayout, request: ClampRequest): number {
+  const { slots, batchSize, upperBound, commitMinSnapshot = false } = request;
   const { tokensPerBlock } = layout;
-  const one = slotsForLength(layout, 1);
+  const one = slotsForLength(layout, 1, commitMinSnapshot);
   const available = slots.map((n, group) => n - (batchSize - 1) * one[group]);
   const fits = (blocks: number) =>
-    slotsForLength(layout, blocks * tokensPerBlock).every((need, group) => need <= available[group]);
+    slotsForLength(layout, blocks * tokensPerBlock, commitMinSnapshot).every((need, group) => need <= available[group]);
   if (available.some((n) => n < 0) || !fits(1)) return 0;
   let fitting = 1;
   let tooMany = divUp(upperBound, tokensPerBlock);
@@ -34,13 +38,8 @@ export function clampMaxSequenceLength(layout: StorageLayout, { slots, batchSize
 }
 
 /** Slots of each pool group that a request holds while it writes its token number `length`. */
-function slotsForLength(layout: StorageLayout, length: number): number[] {
+function slotsForLength(layout: StorageLayout, length: number, commitMinSnapshot: boolean): number[] {
   return layout.poolGroups.map(({ lifecycleIds }) =>
-    lifecycleIds.reduce((sum, id) => sum + pagesForLength(layout, id, length), 0),
+    lifecycleIds.reduce((sum, id) => sum + requestPages(layout, id, length, { commitMinSnapshot }), 0),
   );
-}
-
-function pagesForLength(layout: StorageLayout, id: LifecycleId, length: number): number {
-  const { begin, end } = staleRange(layout.lifecycles.get(id), Math.max(0, length - 1), layout.tokensPerBlock);
-  return divUp(length, layout.tokensPerBlock) - (end - begin);
 }

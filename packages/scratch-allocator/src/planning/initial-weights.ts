@@ -17,7 +17,7 @@ const FALLBACK_BATCH: BatchDesc = { kvCaches: [{ capacity: 2049, historyLength: 
  */
 export function initialWeights(
   layout: StorageLayout,
-  config: Pick<CacheConfig, 'initialPoolRatio' | 'typicalStep' | 'constraints' | 'swaScratchReuse'>,
+  config: Pick<CacheConfig, 'initialPoolRatio' | 'typicalStep' | 'constraints' | 'swaScratchReuse' | 'commitMinSnapshot'>,
   granularity: number,
 ): readonly number[] {
   const { initialPoolRatio, typicalStep, constraints } = config;

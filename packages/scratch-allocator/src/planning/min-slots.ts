@@ -31,7 +31,7 @@ function windowFloor(lifecycle: Lifecycle, tokensPerBlock: number): number {
  */
 export function minDeviceSlots(
   layout: StorageLayout,
-  config: Pick<CacheConfig, 'constraints' | 'maxUtilForResume' | 'swaScratchReuse'>,
+  config: Pick<CacheConfig, 'constraints' | 'maxUtilForResume' | 'swaScratchReuse' | 'commitMinSnapshot'>,
 ): number[] {
   const floors = structuralFloors(layout);
   return layout.poolGroups.map(({ lifecycleIds }) => {

@@ -10,7 +10,7 @@ import { tierGranularity } from './tier-granularity.ts';
 /** What of a config decides how many slots there are. */
 export type SlotPlanConfig = Pick<
   CacheConfig,
-  'tiers' | 'initialPoolRatio' | 'typicalStep' | 'constraints' | 'swaScratchReuse' | 'maxUtilForResume'
+  'tiers' | 'initialPoolRatio' | 'typicalStep' | 'constraints' | 'swaScratchReuse' | 'maxUtilForResume' | 'commitMinSnapshot'
 >;
 
 /** How one tier spends its quota. Lists have an entry for each pool group: of `poolGroups` on the device, of `coldPoolGroups` elsewhere. */
