@@ -65,3 +65,11 @@ export {
   pageWriteKernels,
   recordPageWrite,
 } from './kernels/page-write/page-write.ts';
+export {
+  type AttentionShape,
+  type DecodeOperands,
+  type KvPages,
+  PagedAttention,
+  type PagedAttentionOptions,
+  type PrefillOperands,
+} from './kernels/paged-attention/paged-attention.ts';

@@ -1,0 +1,70 @@
+import type { KvCache, ReuseScope } from '@bufferwise/cache-manager';
+import type { LayerGroupId, ReusePolicy } from '@bufferwise/core-policy';
+import type { SamplingOptions } from '../sampling/sampler.ts';
+
+/** One prompt to be answered. */
+export interface GenerationRequest {
+  /** Token ids, at least one. */
+  prompt: ArrayLike<number>;
+  /** Tokens to generate, >= 1. */
+  maxNewTokens: number;
+  /** Default: greedy. */
+  sampling?: SamplingOptions;
+  /** Generation ends after one of these. Default none. */
+  stopTokens?: readonly number[];
+  /**
+   * Token counts at which one turn of the prompt ends and the next begins; later requests find the recurrent state there.
+   * Default none.
+   */
+  turnBorders?: readonly number[];
+  /** Whether the prompt's beginning is looked up in the cache. Default true. */
+  lookup?: boolean;
+  /** Whether others may continue from what this request computes. Default true. */
+  publish?: boolean;
+  /** Namespace in which prefixes may match. */
+  scope?: ReuseScope;
+  /** Stops between two steps; what the request published stays. */
+  signal?: AbortSignal;
+  /** Sees the logits `[vocabSize] f32` behind every choice, before it is made; may forbid tokens by minus infinity. */
+  onLogits?: (logits: Float32Array) => void;
+}
+
+/** One token of the answer. */
+export interface GeneratedToken {
+  token: number;
+  /** Natural logarithm of its probability, before temperature and filters. */
+  logProbability: number;
+}
+
+/** What one buffer group gave to a request. */
+export interface GroupReuse {
+  groupId: LayerGroupId;
+  policy: ReusePolicy;
+  /** Tokens whose pages of this group the request began with. */
+  reusedTokens: number;
+}
+
+/** What a request cost and what it was spared, as counted while it ran. */
+export interface GenerationReport {
+  promptTokens: number;
+  /** Tokens of the match. */
+  reusedTokens: number;
+  /** Tokens of the prompt that went through the model. */
+  computedTokens: number;
+  generatedTokens: number;
+  /** Index = group id. */
+  groups: readonly GroupReuse[];
+  /** Milliseconds from the call to the first token. */
+  timeToFirstTokenMs: number;
+  /** Milliseconds from the call to the last token. */
+  totalMs: number;
+  finishReason: 'length' | 'stop';
+}
+
+/** Tokens that each group supplies at the match of a request. */
+export function groupReuse(cache: KvCache): GroupReuse[] {
+  return cache.reuseStatus.map(({ groupId, policy, complete, coverage }) => {
+    const used = complete && policy === 'required';
+    return { groupId, policy, reusedTokens: used ? coverage.reduce((sum, [begin, end]) => sum + end - begin, 0) : 0 };
+  });
+}

@@ -1,0 +1,233 @@
+import { type CacheStatistics, type KvCache, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
+import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
+import type { HybridModel } from '../model/model.ts';
+import { Sampler } from '../sampling/sampler.ts';
+import { type EngineCacheOptions, engineCacheConfig } from './cache-config.ts';
+import { planChunks } from './chunk-plan.ts';
+import { EngineError } from './engine-error.ts';
+import { type GeneratedToken, type GenerationReport, type GenerationRequest, groupReuse } from './generation.ts';
+import { GpuModel, type StepCosts } from './gpu-model.ts';
+import { StepBatcher } from './step-batcher.ts';
+
+export interface HybridEngineOptions {
+  model: HybridModel;
+  /** Stays the caller's, who destroys it after `close`. */
+  device: GPUDevice;
+  cache?: EngineCacheOptions;
+  /** Tokens of one prefill step at most. Default 128. */
+  chunkTokens?: number;
+  /** Verifies the cache's invariants after every call. Slow; for tests. */
+  debugChecks?: boolean;
+}
+
+const DEFAULT_CHUNK_TOKENS = 128;
+
+/**
+ * A hybrid model that answers on WebGPU, with everything it remembers in the pages of one cache manager: the index tables of
+ * every step come from the manager, and nothing of a request is kept outside the pools.
+ *
+ * Requests that are under way at the same time share steps.
+ */
+export class HybridEngine {
+  readonly model: HybridModel;
+  readonly manager: KvCacheManager;
+  readonly #gpuModel: GpuModel;
+  readonly #batcher: StepBatcher;
+  readonly #chunkTokens: number;
+  #closed = false;
+
+  /**
+   * Uploads the weights, allocates the pools and compiles the kernels.
+   *
+   * @throws {EngineError} `engine-options`; {ConfigError} on cache options that fit no cache; whatever the device refuses
+   */
+  static async create(options: HybridEngineOptions): Promise<HybridEngine> {
+    const { chunkTokens = DEFAULT_CHUNK_TOKENS } = options;
+    if (!Number.isInteger(chunkTokens) || chunkTokens < 1) {
+      throw new EngineError('engine-options', `chunkTokens is ${chunkTokens}; it must be a whole number of tokens, at least 1`);
+    }
+    const config = engineCacheConfig(options.model.config, options.cache ?? {}, chunkTokens);
+    const manager = new KvCacheManager({ config, device: new WebGpuPageDevice(options.device), debugChecks: options.debugChecks });
+    try {
+      await manager.ready();
+      const gpuModel = await GpuModel.create({ model: options.model, device: options.device, manager, maxTokens: chunkTokens });
+      return new HybridEngine(options.model, manager, gpuModel, chunkTokens);
+    } catch (error) {
+      await manager.close({ force: true });
+      throw error;
+    }
+  }
+
+  private constructor(model: HybridModel, manager: KvCacheManager, gpuModel: GpuModel, chunkTokens: number) {
+    this.model = model;
+    this.manager = manager;
+    this.#gpuModel = gpuModel;
+    this.#batcher = new StepBatcher((chunks) => gpuModel.step(chunks), chunkTokens);
+    this.#chunkTokens = chunkTokens;
+  }
+
+  /** Work handed to the device since the engine was made, as counted. */
+  get costs(): Readonly<StepCosts> {
+    return this.#gpuModel.costs;
+  }
+
+  statistics(): CacheStatistics {
+    return this.manager.statistics();
+  }
+
+  storage(): PoolGroupStatistics[] {
+    return this.manager.storageStatistics(0);
+  }
+
+  /**
+   * Answers a prompt, token by token; the generator returns the report. Leaving it early closes the request.
+   *
+   * @throws {EngineError} on a bad request, or when the cache has no room; the abort reason when `signal` says so. The
+   *   request holds nothing any more then
+   */
+  async *generate(request: GenerationRequest): AsyncGenerator<GeneratedToken, GenerationReport, void> {
+    this.#requireOpen();
+    this.#checkRequest(request);
+    const started = performance.now();
+    const sampler = new Sampler(request.sampling);
+    const prompt = Uint32Array.from(request.prompt);
+    const cache = this.#openCache(request, prompt);
+    try {
+      const reused = cache.numCommittedTokens;
+      let timeToFirstTokenMs = 0;
+      let generated = 0;
+      let finishReason: GenerationReport['finishReason'] = 'length';
+      let { logits, computedTokens } = await this.#prefill(request, cache, prompt);
+      for (;;) {
+        request.onLogits?.(logits);
+        const choice = sampler.choose(logits);
+        generated++;
+        if (generated === 1) timeToFirstTokenMs = performance.now() - started;
+        yield choice;
+        if (request.stopTokens?.includes(choice.token)) finishReason = 'stop';
+        if (finishReason === 'stop' || generated === request.maxNewTokens) break;
+        logits = await this.#compute(request, cache, Uint32Array.of(choice.token), { snapshot: false });
+      }
+      return {
+        promptTokens: prompt.length,
+        reusedTokens: reused,
+        computedTokens,
+        generatedTokens: generated,
+        groups: groupReuse(cache),
+        timeToFirstTokenMs,
+        totalMs: performance.now() - started,
+        finishReason,
+      };
+    } finally {
+      cache.close();
+    }
+  }
+
+  /** Answers a prompt and returns when it is done. Errors as `generate`. */
+  async complete(request: GenerationRequest): Promise<{ tokens: number[]; logProbabilities: number[]; report: GenerationReport }> {
+    const tokens: number[] = [];
+    const logProbabilities: number[] = [];
+    const steps = this.generate(request);
+    for (;;) {
+      const next = await steps.next();
+      if (next.done) return { tokens, logProbabilities, report: next.value };
+      tokens.push(next.value.token);
+      logProbabilities.push(next.value.logProbability);
+    }
+  }
+
+  /** Closes open requests and gives the device's memory back. Does nothing the second time. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.manager.close({ force: true });
+    this.#gpuModel.destroy();
+  }
+
+  #openCache(request: GenerationRequest, prompt: Uint32Array): KvCache {
+    const { lookup = true, scope } = request;
+    // The last token is always computed: its logits choose the first token of the answer.
+    return this.manager.createKvCache(lookup ? { tokens: prompt.subarray(0, prompt.length - 1), scope } : { scope });
+  }
+
+  /** Runs what the match left of a prompt. Returns the logits after its last token, and how many tokens were run. */
+  async #prefill(
+    request: GenerationRequest,
+    cache: KvCache,
+    prompt: Uint32Array,
+  ): Promise<{ logits: Float32Array; computedTokens: number }> {
+    if (!(await cache.resume())) throw this.#noRoom(prompt.length);
+    if (request.publish === false) cache.stopCommitting();
+    const ends = planChunks({
+      matched: cache.numCommittedTokens,
+      promptLength: prompt.length,
+      chunkTokens: this.#chunkTokens,
+      turnBorders: request.turnBorders ?? [],
+      sharedDepth: cache.matchDepths.path,
+      minGain: this.#gpuModel.tokensPerBlock,
+    });
+    let logits: Float32Array = new Float32Array(0);
+    let computedTokens = 0;
+    for (const end of ends) {
+      const tokens = prompt.subarray(cache.historyLength, end);
+      logits = await this.#compute(request, cache, tokens, { snapshot: true });
+      computedTokens += tokens.length;
+    }
+    return { logits, computedTokens };
+  }
+
+  /** Puts tokens through the model, behind what the request has written. Returns the logits after the last one. */
+  async #compute(
+    request: GenerationRequest,
+    cache: KvCache,
+    tokens: Uint32Array,
+    { snapshot }: { snapshot: boolean },
+  ): Promise<Float32Array> {
+    request.signal?.throwIfAborted();
+    this.#requireOpen();
+    const start = cache.historyLength;
+    const end = start + tokens.length;
+    if (!cache.resize(end, start)) throw this.#noRoom(end);
+    const { submitted, logits } = this.#batcher.add({ cache, tokens, start });
+    await submitted;
+    // Behind the kernels in the queue, so the copies that a commit makes find what they wrote.
+    if (request.publish === false) cache.resize(end, end);
+    else cache.commit(tokens, { snapshot });
+    return logits;
+  }
+
+  #checkRequest({ prompt, maxNewTokens, turnBorders = [] }: GenerationRequest): void {
+    const { vocabSize } = this.model.config;
+    if (prompt.length === 0) throw new EngineError('prompt-invalid', 'the prompt has no tokens; give at least one');
+    for (let i = 0; i < prompt.length; i++) {
+      if (Number.isInteger(prompt[i]) && prompt[i] >= 0 && prompt[i] < vocabSize) continue;
+      throw new EngineError('prompt-invalid', `token ${i} of the prompt is ${prompt[i]}; this model has tokens 0 to ${vocabSize - 1}`);
+    }
+    if (!Number.isInteger(maxNewTokens) || maxNewTokens < 1) {
+      throw new EngineError('engine-options', `maxNewTokens is ${maxNewTokens}; it must be a whole number, at least 1`);
+    }
+    for (const border of turnBorders) {
+      if (Number.isInteger(border) && border > 0 && border <= prompt.length) continue;
+      throw new EngineError('engine-options', `turn border ${border} is not a token count of a prompt of ${prompt.length} tokens`);
+    }
+    const mostTokens = this.manager.clampSequenceLength(prompt.length + maxNewTokens - 1);
+    if (prompt.length + maxNewTokens - 1 > mostTokens) {
+      throw new EngineError(
+        'prompt-too-long',
+        `the prompt has ${prompt.length} tokens and ${maxNewTokens} are to be generated, but the cache holds at most ${mostTokens} tokens of one request; ` +
+          'give the cache more memory, or shorten the prompt',
+      );
+    }
+  }
+
+  #noRoom(tokens: number): EngineError {
+    return new EngineError(
+      'cache-full',
+      `the cache has no room for ${tokens} tokens of this request now: other requests hold its pages; try again when one is done, or give the cache more memory`,
+    );
+  }
+
+  #requireOpen(): void {
+    if (this.#closed) throw new EngineError('engine-closed', 'the engine was closed');
+  }
+}
