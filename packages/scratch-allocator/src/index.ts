@@ -14,8 +14,10 @@ export {
 } from './page-index-converter.ts';
 export { batchSlots } from './planning/batch-slots.ts';
 export { type ClampRequest, clampMaxSequenceLength } from './planning/clamp-max-sequence-length.ts';
-export { minDeviceSlots, structuralFloors } from './planning/min-slots.ts';
+export { type FittingRequestsOptions, fittingRequests } from './planning/fitting-requests.ts';
+export { type BatchRules, minDeviceSlots, structuralFloors } from './planning/min-slots.ts';
 export { planSlots, planTier, type SlotPlanConfig, type TierPlan, type TierPlanOptions } from './planning/plan-slots.ts';
+export { requestPages } from './planning/request-pages.ts';
 export { tierGranularity } from './planning/tier-granularity.ts';
 export { ceilMul, type Rational, rational } from './rational.ts';
 export type { ScratchDesc } from './scratch/scratch-desc.ts';
