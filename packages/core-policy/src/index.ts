@@ -19,6 +19,14 @@ export type {
 } from './config/layer-config.ts';
 export type { DeviceTierConfig, DiskTierConfig, HostTierConfig, TierConfig } from './config/tier-config.ts';
 
+// The layers of real models
+
+export type { CacheDtype } from './presets/cache-dtype.ts';
+export type { PresetFamily } from './presets/family.ts';
+export type { BytesByPolicy, LayerOrigin, ModelPreset, PresetSaving } from './presets/model-preset.ts';
+export { presetLayers } from './presets/preset-layers.ts';
+export type { PresetOptions, PresetVariant } from './presets/preset-options.ts';
+
 // Lifecycles and groups
 
 export {
@@ -64,6 +72,7 @@ export { AmbiguousLayerError } from './errors/ambiguous-layer-error.ts';
 export { BufferwiseError } from './errors/bufferwise-error.ts';
 export { ConfigError, type ConfigFault, type ConfigFaultCode } from './errors/config-error.ts';
 export type { Fault } from './errors/fault.ts';
+export { PresetError, type PresetFault, type PresetFaultCode } from './errors/preset-error.ts';
 export { type ReuseSelectionCode, ReuseSelectionError, type ReuseSelectionList } from './errors/reuse-selection-error.ts';
 export { StateError } from './errors/state-error.ts';
 export { UnknownBufferError } from './errors/unknown-buffer-error.ts';
