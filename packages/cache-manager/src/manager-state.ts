@@ -6,6 +6,7 @@ import type { GroupRules } from './request/group-rules.ts';
 import type { Matcher } from './request/match.ts';
 import type { PriorityFn } from './request/priority.ts';
 import type { RequestState } from './request/request-state.ts';
+import { ResizePlan } from './request/resize-plan.ts';
 import { CommandBatch } from './storage/command-batch.ts';
 import { Demand } from './storage/demand.ts';
 import type { StorageManager } from './storage/storage-manager.ts';
@@ -22,6 +23,8 @@ export class ManagerState {
   readonly matcher: Matcher;
   /** What the step under way wants; every step resets it first. */
   readonly demand: Demand;
+  /** What the resize under way does; every resize fills it anew. */
+  readonly plan: ResizePlan;
   /** Copies and clears of the step under way; empty between steps. */
   readonly commands: CommandBatch;
   /** Requests that are not closed. */
@@ -48,6 +51,7 @@ export class ManagerState {
     this.tree = parts.tree;
     this.matcher = parts.matcher;
     this.demand = new Demand(parts.storage);
+    this.plan = new ResizePlan(parts.groups.length);
     this.commands = new CommandBatch(parts.storage);
     this.missedSnapshots = new Float64Array(parts.groups.length);
   }

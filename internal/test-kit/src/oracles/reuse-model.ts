@@ -364,6 +364,8 @@ export class RequestModel {
     this.holdings.forEach(({ pages, scratch }, group) => {
       if (groups[group].kind === 'ssm') return;
       for (let ordinal = newBlocks; ordinal < oldBlocks; ordinal++) pages.delete(ordinal);
+      // What turns into scratch was never written, or will be written again in scratch slots.
+      for (let ordinal = scratch[0]; ordinal < scratch[1]; ordinal++) pages.delete(ordinal);
       for (let ordinal = oldBlocks; ordinal < newBlocks; ordinal++) {
         const isScratch = ordinal >= scratch[0] && ordinal < scratch[1];
         if (!isScratch && this.#model.isLive(group, ordinal, this.#keptAt(group, history))) pages.set(ordinal, { count: 0 });

@@ -1,7 +1,7 @@
 import { StateError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { TokenSeq } from '../tree/token-seq.ts';
-import { letGoStale } from './let-go.ts';
+import { letGoPublished } from './let-go.ts';
 import { ensureBlock, publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
 import type { RequestState } from './request-state.ts';
 import { raiseHistory } from './resize.ts';
@@ -56,7 +56,7 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
     publishTail(state, 'copy', { tail: true, state: stateIsThere });
   }
   pruneLast(state, fullBlocks);
-  for (const group of state.groups) letGoStale(state, group);
+  for (const group of state.groups) letGoPublished(state, group);
 }
 
 /** Publishes the tail by copy and commits no more; the request may go on computing. Idempotent. */
@@ -134,7 +134,7 @@ function finish(state: RequestState, how: 'copy' | 'move'): void {
     pruneLast(state, Math.floor(state.committed / state.manager.config.tokensPerBlock));
   }
   state.mayCommit = false;
-  for (const group of state.groups) letGoStale(state, group);
+  for (const group of state.groups) letGoPublished(state, group);
 }
 
 /** The first commit publishes what rebuilt groups recomputed of the match. */

@@ -28,8 +28,10 @@ export class GroupState {
   snapshotPriority = DEFAULT_PRIORITY;
   /** SSM: what the caller answered for the commit under way. Asked before it changes anything, as the callback may throw. */
   askedPriority = DEFAULT_PRIORITY;
-  /** Blocks before this, from the sinks on, have no page any more. */
+  /** Blocks before this, from the sinks on, are of no use to later tokens: their pages are gone, or wait to be published. */
   letGoEnd = 0;
+  /** The first of them that may wait; `letGoEnd` when none does. */
+  waitingBegin = 0;
   /** Blocks before this, from the sinks on, read -1: no later token needs them. At least `letGoEnd`. */
   hiddenEnd = 0;
   scratchBegin = 0;
@@ -53,12 +55,7 @@ export class GroupState {
   }
 
   setPage(ordinal: number, page: PageId): void {
-    if (ordinal >= this.#pages.length) {
-      const length = Math.max(this.#pages.length * 2, ordinal + 1);
-      this.#pages = grownColumn(this.#pages, length, NONE);
-      this.#indices = grownColumn(this.#indices, length, NONE);
-      this.#view = this.#indices.subarray(0, this.#view.length);
-    }
+    this.reserve(ordinal + 1);
     this.#pages[ordinal] = page;
   }
 
@@ -66,14 +63,18 @@ export class GroupState {
     this.#indices[ordinal] = slot;
   }
 
+  /** Makes the tables long enough for so many blocks. Changes nothing that anybody sees. */
+  reserve(numBlocks: number): void {
+    if (numBlocks <= this.#pages.length) return;
+    const length = Math.max(this.#pages.length * 2, numBlocks);
+    const pages = grownColumn(this.#pages, length, NONE);
+    this.#indices = grownColumn(this.#indices, length, NONE);
+    this.#pages = pages;
+  }
+
   /** Base page indices, one a block: a view that stays live until the number of blocks changes. */
   indices(numBlocks: number): Int32Array {
-    if (this.#indices.length < numBlocks) {
-      const length = Math.max(this.#indices.length * 2, numBlocks);
-      this.#pages = grownColumn(this.#pages, length, NONE);
-      this.#indices = grownColumn(this.#indices, length, NONE);
-      this.#view = NO_SLOTS;
-    }
+    this.reserve(numBlocks);
     if (this.#view.length !== numBlocks || this.#view.buffer !== this.#indices.buffer) this.#view = this.#indices.subarray(0, numBlocks);
     return this.#view;
   }

@@ -30,22 +30,36 @@ export function countReleasable(state: RequestState, group: GroupState, historyL
 export function letGoStale(state: RequestState, group: GroupState): void {
   if (!group.isAttention || group.rules.windowSize === null) return;
   const { rules } = group;
-  const numBlocks = state.numBlocks;
-  const hiddenEnd = Math.min(rules.staleEnd(state.history), numBlocks);
+  const hiddenEnd = Math.min(rules.staleEnd(state.history), state.numBlocks);
   for (let ordinal = Math.max(group.hiddenEnd, rules.numSinkBlocks); ordinal < hiddenEnd; ordinal++) group.showIndex(ordinal, NONE);
   group.hiddenEnd = Math.max(group.hiddenEnd, hiddenEnd);
 
-  const keptFrom = Math.min(rules.staleEnd(rules.keptAt(state.history)), numBlocks);
-  let waiting = NONE;
-  for (let ordinal = Math.max(group.letGoEnd, rules.numSinkBlocks); ordinal < keptFrom; ordinal++) {
+  const keptFrom = Math.min(rules.staleEnd(rules.keptAt(state.history)), state.numBlocks);
+  const begin = Math.max(group.letGoEnd, rules.numSinkBlocks);
+  if (begin >= keptFrom) return;
+  const firstWaiting = letGoOf(state, group, begin, keptFrom);
+  if (group.waitingBegin >= group.letGoEnd) group.waitingBegin = firstWaiting;
+  group.letGoEnd = keptFrom;
+}
+
+/** Lets go of the stale pages that waited to be published and wait no more: after a commit, or when there will be none. */
+export function letGoPublished(state: RequestState, group: GroupState): void {
+  const begin = Math.max(group.waitingBegin, group.rules.numSinkBlocks);
+  if (begin < group.letGoEnd) group.waitingBegin = letGoOf(state, group, begin, group.letGoEnd);
+}
+
+/** Lets go of the pages of the stale blocks [begin, end) that do not wait. Returns the first that waits, or `end`. */
+function letGoOf(state: RequestState, group: GroupState, begin: number, end: number): number {
+  let firstWaiting = end;
+  for (let ordinal = begin; ordinal < end; ordinal++) {
     const page = group.page(ordinal);
     if (page === NONE) continue;
     if (awaitsPublication(state, group, ordinal)) {
-      if (waiting === NONE) waiting = ordinal;
+      firstWaiting = Math.min(firstWaiting, ordinal);
       continue;
     }
     group.setPage(ordinal, NONE);
     state.manager.storage.release(page);
   }
-  group.letGoEnd = Math.max(group.letGoEnd, waiting === NONE ? keptFrom : waiting);
+  return firstWaiting;
 }

@@ -4,6 +4,7 @@ import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import type { GroupState } from './group-state.ts';
 import { countReleasable, letGoStale } from './let-go.ts';
 import type { RequestState } from './request-state.ts';
+import { NUM_RUNS, type ResizePlan } from './resize-plan.ts';
 import { addScratchDemand, hasScratch, scratchBlocksBegin, scratchBlocksEnd, takeScratch, trimScratch } from './scratch.ts';
 
 /**
@@ -22,28 +23,20 @@ export function resize(state: RequestState, capacity: number, history: number): 
     state.history = history;
     return true;
   }
-  const { demand, config, storage } = state.manager;
-  const oldBlocks = state.numBlocks;
-  const newBlocks = divUp(capacity, config.tokensPerBlock);
-  const priorities: number[] | null = state.hasPriority ? [] : null;
+  const { demand, plan, storage } = state.manager;
+  plan.prepare(state, capacity, history);
   demand.reset();
-  for (const group of state.groups) {
-    if (!group.isAttention) continue;
-    let wanted = 0;
-    for (let ordinal = oldBlocks; ordinal < newBlocks; ordinal++) {
-      if (!needsPage(state, group, ordinal, capacity, history)) continue;
-      wanted++;
-      priorities?.push(state.priorityOf(ordinal, group));
-    }
-    demand.want(group.rules.poolGroup, wanted);
-    demand.giveBack(group.rules.poolGroup, countReleasable(state, group, history) + countDropped(state, group, oldBlocks, newBlocks));
-    addScratchDemand(state, group, history, capacity);
-  }
+  for (const group of state.groups) if (group.isAttention) addDemand(state, group, plan);
   if (!demand.fits()) return false;
+  // What can still throw comes before what changes: the caller's function, and tables too long for this process.
+  const priorities = state.hasPriority ? askPriorities(state, plan) : null;
+  for (const group of state.groups) if (group.isAttention) group.reserve(plan.newBlocks);
 
   for (const group of state.groups) {
     if (!group.isAttention) continue;
-    dropBlocks(state, group, oldBlocks, newBlocks);
+    dropPages(state, group, plan.newBlocks, plan.oldBlocks);
+    // A block that becomes scratch now was never written, or is written again: its page must not pass for its content.
+    dropPages(state, group, plan.scratchBegin(group), plan.oldScratchEnd(group));
     trimScratch(state, group, history, capacity);
   }
   state.capacity = capacity;
@@ -54,12 +47,12 @@ export function resize(state: RequestState, capacity: number, history: number): 
   for (const group of state.groups) {
     if (!group.isAttention) continue;
     takeScratch(state, group, history, capacity);
-    const indices = group.indices(newBlocks);
-    for (let ordinal = oldBlocks; ordinal < newBlocks; ordinal++) {
-      if (!needsPage(state, group, ordinal, capacity, history)) continue;
-      const page = storage.createHeld(group.rules.id, priorities === null ? DEFAULT_PRIORITY : priorities[next++]);
-      group.setPage(ordinal, page);
-      indices[ordinal] = group.rules.isLive(ordinal, history) ? storage.pages.slot[page] : NONE;
+    for (let run = 0; run < NUM_RUNS; run++) {
+      for (let ordinal = plan.runBegin(group, run); ordinal < plan.runEnd(group, run); ordinal++) {
+        const page = storage.createHeld(group.rules.id, priorities === null ? DEFAULT_PRIORITY : priorities[next++]);
+        group.setPage(ordinal, page);
+        group.showIndex(ordinal, group.rules.isLive(ordinal, history) ? storage.pages.slot[page] : NONE);
+      }
     }
   }
   return true;
@@ -104,34 +97,54 @@ function checkResize(state: RequestState, capacity: number, history: number): vo
 /** Whether nothing but the two lengths changes. */
 function isInsideBlock(state: RequestState, capacity: number, history: number): boolean {
   if (divUp(capacity, state.manager.config.tokensPerBlock) !== state.numBlocks) return false;
-  if (state.manager.config.swaScratchReuse !== null && capacity !== state.capacity) return false;
-  if (history === state.history) return true;
   for (const group of state.groups) {
-    if (group.rules.windowSize === null) continue;
+    const { rules } = group;
+    if (rules.windowSize === null) continue;
     if (group.scratchBegin < group.scratchEnd) return false;
-    if (group.rules.staleEnd(history) > group.hiddenEnd && group.rules.staleEnd(history) > group.rules.numSinkBlocks) return false;
-    if (group.rules.staleEnd(group.rules.keptAt(history)) > Math.max(group.letGoEnd, group.rules.numSinkBlocks)) return false;
+    if (scratchBlocksBegin(state, group, history, capacity) < scratchBlocksEnd(state, group, history, capacity)) return false;
+    if (rules.staleEnd(history) > Math.max(group.hiddenEnd, rules.numSinkBlocks)) return false;
+    if (rules.staleEnd(rules.keptAt(history)) > Math.max(group.letGoEnd, rules.numSinkBlocks)) return false;
   }
   return true;
 }
 
-/** Whether a new block gets a page of its own. */
-function needsPage(state: RequestState, group: GroupState, ordinal: number, capacity: number, history: number): boolean {
-  if (!group.rules.isLive(ordinal, group.rules.keptAt(history))) return false;
-  return ordinal < scratchBlocksBegin(state, group, history, capacity) || ordinal >= scratchBlocksEnd(state, group, history, capacity);
+function addDemand(state: RequestState, group: GroupState, plan: ResizePlan): void {
+  const { demand } = state.manager;
+  const { poolGroup } = group.rules;
+  demand.want(poolGroup, plan.numNewPages(group));
+  demand.giveBack(poolGroup, countReleasable(state, group, plan.history));
+  demand.giveBack(poolGroup, countSolePages(state, group, plan.newBlocks, plan.oldBlocks));
+  demand.giveBack(poolGroup, countSolePages(state, group, plan.scratchBegin(group), plan.oldScratchEnd(group)));
+  addScratchDemand(state, group, plan.history, plan.capacity);
 }
 
-function countDropped(state: RequestState, group: GroupState, oldBlocks: number, newBlocks: number): number {
+/** The priorities of the new pages, in the order in which they are created. */
+function askPriorities(state: RequestState, plan: ResizePlan): number[] {
+  const priorities: number[] = [];
+  for (const group of state.groups) {
+    if (!group.isAttention) continue;
+    for (let run = 0; run < NUM_RUNS; run++) {
+      for (let ordinal = plan.runBegin(group, run); ordinal < plan.runEnd(group, run); ordinal++) {
+        priorities.push(state.priorityOf(ordinal, group));
+      }
+    }
+  }
+  return priorities;
+}
+
+/** Pages of the blocks [begin, end) that nobody else holds: their slots become available when this request lets go. */
+function countSolePages(state: RequestState, group: GroupState, begin: number, end: number): number {
   let count = 0;
-  for (let ordinal = newBlocks; ordinal < oldBlocks; ordinal++) {
+  for (let ordinal = begin; ordinal < end; ordinal++) {
     const page = group.page(ordinal);
     if (page !== NONE && state.manager.storage.pages.holds[page] === 1) count++;
   }
   return count;
 }
 
-function dropBlocks(state: RequestState, group: GroupState, oldBlocks: number, newBlocks: number): void {
-  for (let ordinal = oldBlocks - 1; ordinal >= newBlocks; ordinal--) {
+/** Lets go of the pages of the blocks [begin, end), the last first. */
+function dropPages(state: RequestState, group: GroupState, begin: number, end: number): void {
+  for (let ordinal = end - 1; ordinal >= begin; ordinal--) {
     const page = group.page(ordinal);
     if (page === NONE) continue;
     group.setPage(ordinal, NONE);

@@ -2,14 +2,14 @@ import { ModelRefusal, type RequestModel, type ReuseModel } from '@bufferwise-in
 import { BufferwiseError, type CacheConfigInput, type LayerGroupId } from '@bufferwise/core-policy';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { CommitOptions, PriorityFn, ReuseScope } from '../../src/index.ts';
+import type { CommitOptions, PriorityFn, ResumeOptions, ReuseScope } from '../../src/index.ts';
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
 import { oracleOf, scopeName } from '../support/oracle.ts';
 import type { Player } from '../support/player.ts';
 import { type LayerShape, model, Stage } from '../support/stage.ts';
 import type { Token } from '../support/stamp.ts';
 
-/** Random managers tried in a run of this file; each lives through up to sixty operations. */
+/** Random managers tried in a run of this file; each lives through twenty to sixty operations. */
 const RUNS = Number(process.env.BUFFERWISE_PROPERTY_RUNS ?? 60);
 const MAX_PLAYERS = 4;
 const MAX_TOKENS = 28;
@@ -93,20 +93,45 @@ const SCOPES: readonly (ReuseScope | undefined)[] = [undefined, undefined, undef
 type PriorityKind = 'none' | 'byBlock' | 'throws' | 'nonsense';
 
 const whole = fc.nat(1000);
+
+/** A prompt of its own, or mostly one that begins like something computed before. */
+const anyPrompt = {
+  prompt: anyTokens(MAX_TOKENS),
+  like: fc.option(whole, { freq: 4 }),
+  scope: fc.nat(4),
+};
+const anyStep = fc.record({
+  op: fc.constant('step' as const),
+  player: whole,
+  tokens: anyTokens(12),
+  spare: fc.constantFrom(0, 0, 0, 1, 5),
+  again: fc.constantFrom(false, false, true),
+});
+const anyCommit = fc.record({
+  op: fc.constant('commit' as const),
+  player: whole,
+  count: fc.option(whole, { freq: 1 }),
+  end: fc.constantFrom(false, false, false, false, false, true),
+  snapshot: fc.constantFrom(undefined, undefined, true, false),
+});
+const anySelection = { select: fc.option(fc.nat(15), { freq: 3 }), rebuild: fc.option(fc.nat(15)) };
+const anyOpening = { ...anyPrompt, ...anySelection, priority: fc.constantFrom<PriorityKind>('none', 'none', 'byBlock', 'byBlock', 'throws', 'nonsense') };
+
 const anyOperation = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ op: fc.constant('open' as const), prompt: anyTokens(MAX_TOKENS), like: fc.option(whole), scope: fc.nat(4), priority: fc.constantFrom<PriorityKind>('none', 'none', 'none', 'byBlock', 'throws', 'nonsense') }) },
-  { weight: 4, arbitrary: fc.record({ op: fc.constant('resume' as const), player: whole, select: fc.option(fc.nat(15)), rebuild: fc.option(fc.nat(15)) }) },
-  { weight: 6, arbitrary: fc.record({ op: fc.constant('step' as const), player: whole, tokens: anyTokens(12), spare: fc.constantFrom(0, 0, 0, 1, 5), again: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('serve' as const), ...anyOpening, steps: fc.array(fc.tuple(anyStep, anyCommit), { maxLength: 4 }), close: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('open' as const), ...anyOpening }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('resume' as const), player: whole, ...anySelection }) },
+  { weight: 6, arbitrary: anyStep },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('settle' as const), player: whole, keep: whole, shrink: fc.boolean() }) },
-  { weight: 6, arbitrary: fc.record({ op: fc.constant('commit' as const), player: whole, count: fc.option(whole), end: fc.constantFrom(false, false, false, false, true), snapshot: fc.constantFrom(undefined, true, false) }) },
-  { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('suspend' as const, 'stop' as const), player: whole }) },
-  { weight: 2, arbitrary: fc.record({ op: fc.constant('close' as const), player: whole }) },
-  { weight: 1, arbitrary: fc.record({ op: fc.constant('probe' as const), prompt: anyTokens(MAX_TOKENS), like: fc.option(whole), scope: fc.nat(4) }) },
-  { weight: 2, arbitrary: fc.record({ op: fc.constant('drop' as const), prompt: anyTokens(MAX_TOKENS), like: fc.option(whole), scope: fc.nat(4), block: fc.nat(8), group: fc.nat(3) }) },
+  { weight: 5, arbitrary: anyCommit },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('suspend' as const), player: whole }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('stop' as const, 'close' as const), player: whole }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('probe' as const), ...anyPrompt }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('drop' as const), ...anyPrompt, block: fc.nat(8), group: fc.nat(3) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('misuse' as const), player: whole, kind: fc.nat(9) }) },
 );
 type Operation = typeof anyOperation extends fc.Arbitrary<infer T> ? T : never;
-const anyOperations = fc.array(anyOperation, { minLength: 1, maxLength: 60, size: 'max' });
+const anyOperations = fc.array(anyOperation, { minLength: 20, maxLength: 60, size: 'max' });
 
 // ── How it is run ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -137,6 +162,17 @@ class Run {
 
   async apply(operation: Operation): Promise<void> {
     switch (operation.op) {
+      case 'serve': {
+        const cast = this.#open(operation);
+        if (cast === undefined) return;
+        await this.#applyTo(cast, { ...operation, op: 'resume', player: 1 + (operation.select ?? 0) });
+        for (const [step, commit] of operation.steps) {
+          await this.#applyTo(cast, step);
+          await this.#applyTo(cast, commit);
+        }
+        if (operation.close) await this.#applyTo(cast, { op: 'close', player: 0 });
+        break;
+      }
       case 'open':
         this.#open(operation);
         break;
@@ -154,9 +190,8 @@ class Run {
         break;
       }
       default: {
-        const cast = this.#cast[operation.player % Math.max(1, this.#cast.length)];
-        if (cast === undefined) return;
-        await this.#applyTo(cast, operation);
+        const fits = this.#cast.filter(({ player: { kv } }) => operation.op === 'misuse' || (operation.op === 'resume') === (kv.status === 'suspended'));
+        if (fits.length > 0) await this.#applyTo(fits[operation.player % fits.length], operation);
       }
     }
     checkInvariants(this.#stage.manager);
@@ -171,16 +206,18 @@ class Run {
     await this.#stage.finish();
   }
 
-  #open(operation: Operation & { op: 'open' }): void {
-    if (this.#cast.length === MAX_PLAYERS) return;
+  #open(operation: Operation & { op: 'open' | 'serve' }): Cast | undefined {
+    if (this.#cast.length === MAX_PLAYERS) return undefined;
     const { tokens, scope } = this.#prompt(operation);
     const player = this.#stage.open(tokens, { scope, id: this.#cast.length, priority: this.#priority(operation.priority) });
     const request = this.#oracle?.create(tokens, scopeName(scope));
-    this.#cast.push({ player, prompt: tokens, scope, model: request, ended: false });
-    if (request === undefined) return;
+    const cast = { player, prompt: tokens, scope, model: request, ended: false };
+    this.#cast.push(cast);
+    if (request === undefined) return cast;
     const { path, withoutState, usable } = request.match;
     expect(player.kv.matchDepths).toEqual({ path, withoutState, usable });
     expect(player.kv.reuseStatus.map(({ complete, endpoint, coverage }) => ({ complete, endpoint, coverage }))).toEqual(request.status);
+    return cast;
   }
 
   async #applyTo(cast: Cast, operation: Operation): Promise<void> {
@@ -188,9 +225,7 @@ class Run {
     const { kv } = player;
     switch (operation.op) {
       case 'resume': {
-        const groups = (bits: number | null) =>
-          bits === null ? undefined : this.#stage.groups.map((_, id) => id as LayerGroupId).filter((id) => bits & (1 << id) && this.#stage.groups[id].policy === 'optional');
-        const options = kv.status === 'suspended' && !this.#isFirst(cast) ? {} : { optionalReuseGroups: groups(operation.select)?.filter((id) => kv.reuseStatus[id].complete || operation.player % 3 === 0), rebuiltGroups: groups(operation.rebuild)?.filter((id) => !(groups(operation.select) ?? []).includes(id)) };
+        const options = this.#selection(cast, operation);
         await this.#attempt(
           () => player.resume(options),
           () => model?.resume(options.optionalReuseGroups, options.rebuiltGroups),
@@ -291,7 +326,8 @@ class Run {
     ];
     const before = this.#everything();
     const error = await outcome(tries[kind]);
-    expect(BufferwiseError.isInstance(error), `misuse ${kind} answered ${String(error)}`).toBe(true);
+    const isRefused = BufferwiseError.isInstance(error) || error instanceof PriorityFailure;
+    expect(isRefused, `misuse ${kind} answered ${String(error)}`).toBe(true);
     expect(this.#everything()).toEqual(before);
   }
 
@@ -338,8 +374,15 @@ class Run {
     });
   }
 
-  #isFirst({ player }: Cast): boolean {
-    return !player.hasResumed;
+  /** A choice of optional groups that is mostly allowed. */
+  #selection({ player: { kv, hasResumed } }: Cast, { select, rebuild, player }: Operation & { op: 'resume' }): ResumeOptions {
+    if (hasResumed && player % 7 > 0) return {};
+    const named = (bits: number | null) => {
+      const ids = this.#stage.groups.flatMap(({ policy }, id) => (policy === 'optional' && bits !== null && bits & (1 << id) ? [id as LayerGroupId] : []));
+      return bits === null ? undefined : ids;
+    };
+    const optionalReuseGroups = named(select)?.filter((id) => kv.reuseStatus[id].complete || player % 11 === 0);
+    return { optionalReuseGroups, rebuiltGroups: named(rebuild)?.filter((id) => !optionalReuseGroups?.includes(id) || player % 11 === 1) };
   }
 
   /** The lowest count to which a request may be taken back and go on: the history, or the margin behind scratch. */
@@ -368,7 +411,7 @@ class Run {
     if (kind === 'none') return undefined;
     return (ordinal) => {
       if (kind === 'byBlock') return (ordinal * 37) % 101;
-      if (++this.#calls % 5 > 0) return 50;
+      if (++this.#calls % 9 > 0) return 50;
       if (kind === 'throws') throw new PriorityFailure('no priority today');
       return [101, -1, 0.5, Number.NaN][this.#calls % 4];
     };
