@@ -1,53 +1,12 @@
-import {
-  type BufferConfig,
-  type CacheConfig,
-  defineCacheConfig,
-  type LayerConfig,
-  type LifecycleId,
-} from '@bufferwise/core-policy';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { anyConfig, lifecycleIds, TOKENS_PER_BLOCK } from '../../test/any-config.ts';
 import { StorageLayout } from './storage-layout.ts';
-
-const TOKENS_PER_BLOCK = 8;
-const policy = fc.constantFrom('required', 'optional', 'private', undefined);
-
-const buffers = fc.uniqueArray(
-  fc.record({
-    role: fc.constantFrom('key', 'value', 'index', 'scale', 'latent'),
-    size: fc.constantFrom(0, 64, 64, 128, 128, 256),
-    tokensPerBlockOverride: fc.constantFrom(undefined, undefined, 1, 2, 4, 8),
-    reusePolicy: policy,
-    coalescingGroup: fc.constantFrom(undefined, undefined, undefined, 'a'),
-  }),
-  { selector: ({ role }) => role, maxLength: 5 },
-);
-
-const layer = fc.record({
-  type: fc.constantFrom('attention', 'attention', 'attention', 'ssm'),
-  buffers,
-  reusePolicy: policy,
-  slidingWindowSize: fc.constantFrom(undefined, 4, 8),
-  sparsityGroup: fc.constantFrom(undefined, undefined, 's'),
-});
-
-const configs = fc.array(layer, { minLength: 1, maxLength: 7 }).map((layers): CacheConfig => {
-  const numbered = layers.map(({ type, reusePolicy, slidingWindowSize, sparsityGroup, buffers: all }, layerId): LayerConfig => {
-    if (type === 'attention') return { type, layerId, reusePolicy, slidingWindowSize, sparsityGroup, buffers: all };
-    const withoutOverride = all.map((buffer): BufferConfig => ({ ...buffer, tokensPerBlockOverride: undefined }));
-    return { type: 'ssm', layerId, reusePolicy, buffers: withoutOverride };
-  });
-  return defineCacheConfig({ tokensPerBlock: TOKENS_PER_BLOCK, layers: numbered, tiers: [{ tier: 'device', quota: 2 ** 30 }] });
-});
-
-function lifecycleIds(layout: StorageLayout): LifecycleId[] {
-  return Array.from({ length: layout.lifecycles.size }, (_, id) => id as LifecycleId);
-}
 
 describe('the laws of a layout', () => {
   it('buffers of a lifecycle never overlap, stay in their slot and fill it', () => {
     fc.assert(
-      fc.property(configs, (config) => {
+      fc.property(anyConfig, (config) => {
         const layout = StorageLayout.fromConfig(config);
         for (const id of lifecycleIds(layout)) {
           const { pools } = layout.poolGroups[layout.poolGroupOf(id)];
@@ -67,7 +26,7 @@ describe('the laws of a layout', () => {
 
   it('only buffers of one lifecycle, size and coalescing group share a slot', () => {
     fc.assert(
-      fc.property(configs, (config) => {
+      fc.property(anyConfig, (config) => {
         const layout = StorageLayout.fromConfig(config);
         for (const layer of config.layers) {
           for (const { role, size, tokensPerBlockOverride = TOKENS_PER_BLOCK, coalescingGroup } of layer.buffers) {
@@ -88,7 +47,7 @@ describe('the laws of a layout', () => {
 
   it('policies and sparsity labels never share addresses, on the device nor in colder tiers', () => {
     fc.assert(
-      fc.property(configs, (config) => {
+      fc.property(anyConfig, (config) => {
         const layout = StorageLayout.fromConfig(config);
         for (const group of [...layout.poolGroups, ...layout.coldPoolGroups]) {
           for (const id of group.lifecycleIds) {
@@ -106,7 +65,7 @@ describe('the laws of a layout', () => {
 
   it('every page has bytes of its own in its pools, over all buffers and blocks', () => {
     fc.assert(
-      fc.property(configs, (config) => {
+      fc.property(anyConfig, (config) => {
         const layout = StorageLayout.fromConfig(config);
         for (const id of lifecycleIds(layout)) {
           const seen = new Set<string>();
@@ -136,7 +95,7 @@ describe('the laws of scratch', () => {
 
   it('within a layer no two (block, role) pairs share a sub-page, and every index lies in a slot that was given', () => {
     fc.assert(
-      fc.property(configs, steps, (config, { begin, blocks, after }) => {
+      fc.property(anyConfig, steps, (config, { begin, blocks, after }) => {
         const layout = StorageLayout.fromConfig(config);
         for (const id of lifecycleIds(layout)) {
           const slots = layout.scratchSlots(id, blocks);
@@ -172,7 +131,7 @@ describe('the laws of scratch', () => {
 
   it('scratch of different policies never meets, even in slots of the same ids', () => {
     fc.assert(
-      fc.property(configs, fc.integer({ min: 1, max: 9 }), (config, blocks) => {
+      fc.property(anyConfig, fc.integer({ min: 1, max: 9 }), (config, blocks) => {
         const layout = StorageLayout.fromConfig(config);
         const policyAt = new Map<string, string>();
         for (const id of lifecycleIds(layout)) {
@@ -199,7 +158,7 @@ describe('the laws of scratch', () => {
 
   it('the number of slots is the exact ceiling: the layer that takes most needs every one of them', () => {
     fc.assert(
-      fc.property(configs, fc.integer({ min: 1, max: 200 }), (config, blocks) => {
+      fc.property(anyConfig, fc.integer({ min: 1, max: 200 }), (config, blocks) => {
         const layout = StorageLayout.fromConfig(config);
         for (const id of lifecycleIds(layout)) {
           const needed = layout.lifecycles.bufferGrouping[id].map(({ layerId, role }) => {
