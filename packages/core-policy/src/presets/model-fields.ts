@@ -1,5 +1,5 @@
 import type { FaultLog } from '../config/fault-log.ts';
-import { describe, type Fields, join, readBoolean, readChoice, readWhole } from '../config/read-fields.ts';
+import { describe, type Fields, join, readBoolean, readChoice, readWhole, type WholeLimits } from '../config/read-fields.ts';
 import type { PresetFaultCode } from '../errors/preset-error.ts';
 
 /*
@@ -17,6 +17,13 @@ export interface ModelFields {
   /** Where the object is; empty for the config itself. */
   readonly path: string;
   readonly fields: Fields;
+  /** Sizes that were read, by key. A size that two rules ask for is blamed once. */
+  readonly sizes: Map<string, number>;
+}
+
+/** What a family reads from, before it has read anything. */
+export function modelFields(faults: FaultLog<PresetFaultCode>, path: string, fields: Fields): ModelFields {
+  return { faults, path, fields, sizes: new Map() };
 }
 
 /** No model comes near; a list as long as a hostile number says could not be made. */
@@ -41,23 +48,30 @@ export function presentKey(model: ModelFields, keys: readonly string[]): string 
 
 /** Reads a number of heads, a width or a rank, > 0; `fallback` stands in for a field that is left out. */
 export function readSize(model: ModelFields, key: string, fallback?: number): number {
-  const value = fieldOf(model, key);
-  if (value === undefined && fallback !== undefined) return fallback;
-  return readWhole(model.faults, pathOf(model, key), value, { min: 1, max: MAX_SIZE, unit: 'elements' }) ?? Number.NaN;
+  if (fieldOf(model, key) === undefined && fallback !== undefined) return fallback;
+  const known = model.sizes.get(key);
+  if (known !== undefined) return known;
+  const size = readNumber(model, key, { min: 1, max: MAX_SIZE, unit: 'elements' });
+  model.sizes.set(key, size);
+  return size;
 }
 
 /** Reads how many layers the model has, 1 to 4,096. */
 export function readNumLayers(model: ModelFields): number {
-  const limits = { min: 1, max: MAX_LAYERS, unit: 'layers' };
-  const path = pathOf(model, 'num_hidden_layers');
-  return readWhole(model.faults, path, fieldOf(model, 'num_hidden_layers'), limits) ?? Number.NaN;
+  return readNumber(model, 'num_hidden_layers', { min: 1, max: MAX_LAYERS, unit: 'layers' });
 }
 
 /** Reads a number of tokens or layers within limits, with a default for a field that is left out. */
-export function readCount(model: ModelFields, key: string, limits: { min: number; unit: string }, fallback?: number): number {
+export function readCount(model: ModelFields, key: string, limits: WholeLimits, fallback?: number): number {
+  return fieldOf(model, key) === undefined && fallback !== undefined ? fallback : readNumber(model, key, limits);
+}
+
+function readNumber(model: ModelFields, key: string, limits: WholeLimits): number {
   const value = fieldOf(model, key);
-  if (value === undefined && fallback !== undefined) return fallback;
-  return readWhole(model.faults, pathOf(model, key), value, limits) ?? Number.NaN;
+  if (value !== undefined) return readWhole(model.faults, pathOf(model, key), value, limits) ?? Number.NaN;
+  const message = `is missing; expected a whole number of ${limits.unit}, at least ${limits.min}.`;
+  model.faults.note('config-missing', pathOf(model, key), model.fields[key], message);
+  return Number.NaN;
 }
 
 /** Reads a boolean that is false when it is left out. */

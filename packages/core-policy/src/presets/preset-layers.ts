@@ -6,7 +6,7 @@ import { dtypeBytes } from './cache-dtype.ts';
 import { familyOf, noteUnknownFamily } from './families.ts';
 import type { Family } from './family.ts';
 import { bytesByPolicy, layersOf, originsOf, savingsOf } from './layer-stack.ts';
-import { fieldOf, type ModelFields, pathOf } from './model-fields.ts';
+import { fieldOf, type ModelFields, modelFields, pathOf } from './model-fields.ts';
 import type { BytesByPolicy, ModelPreset } from './model-preset.ts';
 import type { ModelShape, ValueBytes } from './model-shape.ts';
 import { type PresetOptions, type ResolvedPresetOptions, readPresetOptions } from './preset-options.ts';
@@ -51,13 +51,13 @@ interface TextModel {
 function findTextModel(faults: FaultLog<PresetFaultCode>, modelConfig: unknown): TextModel | undefined {
   const fields = readFields(faults, '', modelConfig);
   if (fields === undefined) return undefined;
-  const whole: ModelFields = { faults, path: '', fields };
+  const whole = modelFields(faults, '', fields);
   const family = familyOf(whole);
   if (family !== undefined) return { family, model: whole };
   const textConfig = fieldOf(whole, 'text_config');
   const textFields = textConfig === undefined ? undefined : readFields(faults, pathOf(whole, 'text_config'), textConfig);
   if (textConfig !== undefined && textFields === undefined) return undefined;
-  const model: ModelFields = textFields === undefined ? whole : { faults, path: 'text_config', fields: textFields };
+  const model = textFields === undefined ? whole : modelFields(faults, 'text_config', textFields);
   const textFamily = textFields && familyOf(model);
   if (textFamily !== undefined) return { family: textFamily, model };
   noteUnknownFamily(model);
