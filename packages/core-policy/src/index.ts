@@ -71,7 +71,7 @@ export {
 export { AmbiguousLayerError } from './errors/ambiguous-layer-error.ts';
 export { BufferwiseError } from './errors/bufferwise-error.ts';
 export { ConfigError, type ConfigFault, type ConfigFaultCode } from './errors/config-error.ts';
-export type { Fault } from './errors/fault.ts';
+export type { Fault, ReadFaultCode } from './errors/fault.ts';
 export { PresetError, type PresetFault, type PresetFaultCode } from './errors/preset-error.ts';
 export { type ReuseSelectionCode, ReuseSelectionError, type ReuseSelectionList } from './errors/reuse-selection-error.ts';
 export { StateError } from './errors/state-error.ts';

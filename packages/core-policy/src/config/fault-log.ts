@@ -1,17 +1,5 @@
 import type { ConfigFaultCode } from '../errors/config-error.ts';
-import type { Fault } from '../errors/fault.ts';
-
-/** The faults that a first look at a value can find. */
-export type ReadFaultCode = Extract<
-  ConfigFaultCode,
-  | 'config-missing'
-  | 'config-wrong-type'
-  | 'config-not-whole'
-  | 'config-out-of-range'
-  | 'config-unknown-key'
-  | 'config-unknown-value'
-  | 'config-empty-name'
->;
+import type { Fault, ReadFaultCode } from '../errors/fault.ts';
 
 /** Where the readers of fields note what they find. */
 export interface FaultSink {

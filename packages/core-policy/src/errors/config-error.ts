@@ -1,15 +1,9 @@
 import { BufferwiseError } from './bufferwise-error.ts';
-import { describeFaults, type Fault } from './fault.ts';
+import { describeFaults, type Fault, type ReadFaultCode } from './fault.ts';
 
 /** What can be wrong with a cache config. Stable within a major version. */
 export type ConfigFaultCode =
-  | 'config-missing'
-  | 'config-wrong-type'
-  | 'config-not-whole'
-  | 'config-out-of-range'
-  | 'config-unknown-key'
-  | 'config-unknown-value'
-  | 'config-empty-name'
+  | ReadFaultCode
   | 'config-duplicate-layer-id'
   | 'config-duplicate-role'
   | 'config-override-not-a-divisor'

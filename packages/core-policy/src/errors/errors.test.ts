@@ -3,6 +3,7 @@ import { lifecycleId } from '../lifecycle/lifecycle.ts';
 import { AmbiguousLayerError } from './ambiguous-layer-error.ts';
 import { BufferwiseError } from './bufferwise-error.ts';
 import { ConfigError } from './config-error.ts';
+import { PresetError } from './preset-error.ts';
 import { ReuseSelectionError } from './reuse-selection-error.ts';
 import { StateError } from './state-error.ts';
 import { UnknownBufferError } from './unknown-buffer-error.ts';
@@ -14,6 +15,11 @@ const errors: [name: string, code: string, error: BufferwiseError][] = [
     'ConfigError',
     'config-missing',
     new ConfigError([{ code: 'config-missing', path: 'tiers', value: undefined, message: 'is missing.' }]),
+  ],
+  [
+    'PresetError',
+    'preset-not-causal',
+    new PresetError([{ code: 'preset-not-causal', path: 'x', value: true, message: 'sees later tokens.' }]),
   ],
   ['AmbiguousLayerError', 'ambiguous-layer', new AmbiguousLayerError(3, [lifecycleId(0), lifecycleId(2)])],
   ['UnknownBufferError', 'unknown-layer', new UnknownBufferError(3, 'key', [])],

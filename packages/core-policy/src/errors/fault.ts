@@ -1,3 +1,13 @@
+/** What a first look at a value can find, whatever it is part of. */
+export type ReadFaultCode =
+  | 'config-missing'
+  | 'config-wrong-type'
+  | 'config-not-whole'
+  | 'config-out-of-range'
+  | 'config-unknown-key'
+  | 'config-unknown-value'
+  | 'config-empty-name';
+
 /** One thing that is wrong with an input. */
 export interface Fault<Code extends string = string> {
   /** What kind of fault it is. */

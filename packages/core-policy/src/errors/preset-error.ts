@@ -1,6 +1,5 @@
-import type { ReadFaultCode } from '../config/fault-log.ts';
 import { BufferwiseError } from './bufferwise-error.ts';
-import { describeFaults, type Fault } from './fault.ts';
+import { describeFaults, type Fault, type ReadFaultCode } from './fault.ts';
 
 /** What can be wrong with a model's config, or with the options of a preset. Stable within a major version. */
 export type PresetFaultCode =

@@ -35,8 +35,8 @@ export function splitPolicies(shape: ModelShape, options: ResolvedPresetOptions)
 
 const FULL_ATTENTION = 'Nothing is split: full attention reads every token of a match, so each of its pages is required.';
 const WINDOWS_OPTIONAL =
-  'Optional windows can be selected where a match ends with a block; elsewhere, and where they are lost, they are rebuilt. Pages of ' +
-  'layers without a window are shared: rebuilding reads them and does not write them.';
+  'Optional windows can be selected where a match ends with a block; elsewhere, and where they are lost, they are rebuilt. Pages ' +
+  'of layers without a window are shared: rebuilding reads them and does not write them.';
 const WINDOWS_ALONE = 'Nothing is split: every layer has a window, and were all of them optional, nothing would hold a match up.';
 const WINDOWS_BESIDE_STATE =
   'Windows stay required: rebuilding them starts before the end of the match, and recurrent state cannot be taken back to there.';

@@ -1,5 +1,5 @@
 import { readKeyAndValue } from '../attention-heads.ts';
-import { attentionLayers, readWindowedLayers } from '../attention-windows.ts';
+import { readAttentionStack } from '../attention-windows.ts';
 import type { Family } from '../family.ts';
 import { checkCausal, readNumLayers } from '../model-fields.ts';
 
@@ -13,9 +13,6 @@ export const gemma2: Family = {
   architectures: ['Gemma2ForCausalLM'],
   read(model, bytes) {
     checkCausal(model);
-    const numLayers = readNumLayers(model);
-    const rows = readKeyAndValue(model, bytes.kv);
-    const isWindowed = readWindowedLayers(model, numLayers, (layer) => layer % 2 === 0);
-    return { numModelLayers: numLayers, parts: attentionLayers(model, rows, isWindowed), notes: [] };
+    return readAttentionStack(model, readNumLayers(model), readKeyAndValue(model, bytes.kv), (layer) => layer % 2 === 0);
   },
 };

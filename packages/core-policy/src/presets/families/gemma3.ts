@@ -1,5 +1,5 @@
 import { readKeyAndValue } from '../attention-heads.ts';
-import { attentionLayers, readWindowedLayers } from '../attention-windows.ts';
+import { readAttentionStack } from '../attention-windows.ts';
 import type { Family } from '../family.ts';
 import { checkCausal, presentKey, readCount, readNumLayers } from '../model-fields.ts';
 
@@ -24,7 +24,6 @@ export const gemma3: Family = {
       { min: 1, unit: 'layers' },
       6,
     );
-    const isWindowed = readWindowedLayers(model, numLayers, (layer) => (layer + 1) % pattern > 0);
-    return { numModelLayers: numLayers, parts: attentionLayers(model, rows, isWindowed), notes: [] };
+    return readAttentionStack(model, numLayers, rows, (layer) => (layer + 1) % pattern > 0);
   },
 };

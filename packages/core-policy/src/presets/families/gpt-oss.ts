@@ -1,5 +1,5 @@
 import { readKeyAndValue } from '../attention-heads.ts';
-import { attentionLayers, readWindowedLayers } from '../attention-windows.ts';
+import { readAttentionStack } from '../attention-windows.ts';
 import type { Family } from '../family.ts';
 import { readNumLayers } from '../model-fields.ts';
 
@@ -15,13 +15,10 @@ export const gptOss: Family = {
   modelTypes: ['gpt_oss'],
   architectures: ['GptOssForCausalLM'],
   read(model, bytes) {
-    const numLayers = readNumLayers(model);
-    const rows = readKeyAndValue(model, bytes.kv);
-    const isWindowed = readWindowedLayers(model, numLayers, (layer) => layer % 2 === 0);
-    return {
-      numModelLayers: numLayers,
-      parts: attentionLayers(model, rows, isWindowed),
-      notes: ['The learned attention sinks are weights, one score a head: no token is kept for them, and numSinkTokens is 0.'],
-    };
+    const rule = (layer: number) => layer % 2 === 0;
+    const shape = readAttentionStack(model, readNumLayers(model), readKeyAndValue(model, bytes.kv), rule);
+    return { ...shape, notes: [SINKS] };
   },
 };
+
+const SINKS = 'The learned attention sinks are weights, one score a head: no token is kept for them, and numSinkTokens is 0.';

@@ -1,5 +1,5 @@
 import { readKeyAndValue } from '../attention-heads.ts';
-import { attentionLayers, readWindowedLayers } from '../attention-windows.ts';
+import { readAttentionStack } from '../attention-windows.ts';
 import type { Family } from '../family.ts';
 import { fieldOf, type ModelFields, pathOf, readCount, readFlag, readNumLayers } from '../model-fields.ts';
 
@@ -17,9 +17,8 @@ export const qwen: Family = {
   read(model, bytes) {
     const numLayers = readNumLayers(model);
     const rows = readKeyAndValue(model, bytes.kv);
-    const hasWindow = readFlag(model, 'use_sliding_window');
-    const isWindowed = readWindowedLayers(model, numLayers, hasWindow ? layersFrom(firstWindowedLayer(model)) : () => false);
-    return { numModelLayers: numLayers, parts: attentionLayers(model, rows, isWindowed), notes: [] };
+    const usesWindow = readFlag(model, 'use_sliding_window');
+    return readAttentionStack(model, numLayers, rows, usesWindow ? layersFrom(firstWindowedLayer(model)) : () => false);
   },
 };
 
