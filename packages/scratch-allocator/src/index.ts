@@ -1,4 +1,16 @@
 export { SlotTooLargeError } from './errors/slot-too-large-error.ts';
+export {
+  type ConfigExplanation,
+  type ExplainOptions,
+  explain,
+  type TotalRequestExplanation,
+  type TotalsExplanation,
+} from './explain/explain.ts';
+export { explainPair, formatPair, type PairDifference, type PairExplanation } from './explain/explain-pair.ts';
+export { type FormatOptions, formatExplanation } from './explain/format-explanation.ts';
+export type { BufferExplanation, GroupExplanation, PoolExplanation, RequestExplanation } from './explain/group-explanation.ts';
+export type { ScratchChunk, ScratchExplanation } from './explain/scratch-explanation.ts';
+export type { PoolGroupExplanation, TierExplanation } from './explain/tier-explanation.ts';
 export type { AggregatedBuffer, AggregatedPageDesc } from './layout/aggregated-pages.ts';
 export type { BufferAttr } from './layout/buffer-attr.ts';
 export type { CoalescedBuffer } from './layout/coalescing.ts';

@@ -50,3 +50,9 @@ it('wrapText cuts at spaces only, and never loses a word', () => {
   expect(wrapText('extraordinary is one', 6)).toEqual(['extraordinary', 'is one']);
   expect(wrapText('', 6)).toEqual(['']);
 });
+
+it('wrapText keeps a number and its unit together', () => {
+  expect(wrapText('at most 480 KiB or 12 B', 12)).toEqual(['at most', '480 KiB or', '12 B']);
+  expect(wrapText('a 16 B', 3)).toEqual(['a', '16 B']);
+  expect(wrapText('a Big Bite', 6)).toEqual(['a Big', 'Bite']);
+});

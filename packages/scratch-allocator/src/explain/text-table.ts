@@ -9,7 +9,7 @@ export interface TextColumn {
 
 const GAP = '  ';
 /** Below this a wrapped column is no longer readable, and the table is cut instead. */
-const MIN_WRAPPED = 16;
+const MIN_WRAPPED = 12;
 
 /**
  * Lines of a table with aligned columns. Where it is wider than `width`, a last column of words is wrapped; else it is cut into
@@ -33,6 +33,9 @@ export function textTable(columns: readonly TextColumn[], width: number, indent 
   return rest.length === 0 ? lines : [...lines, '', ...textTable([columns[0], ...rest], width, indent)];
 }
 
+/** A space at which a line may end: not between a number and its unit. */
+const BREAK = / (?!(?:[KMGTP]i)?B\b)/;
+
 /**
  * Cuts a text at its spaces into lines of at most `width` characters; a longer word gets a line of its own.
  *
@@ -41,7 +44,7 @@ export function textTable(columns: readonly TextColumn[], width: number, indent 
 export function wrapText(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
-  for (const word of text.split(' ')) {
+  for (const word of text.split(BREAK)) {
     if (line !== '' && line.length + 1 + word.length > width) {
       lines.push(line);
       line = word;

@@ -1,5 +1,3 @@
-import type { Rational } from '../rational.ts';
-
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 const STEP = 1024;
 
@@ -29,11 +27,6 @@ export function formatCount(count: number): string {
 /** A count with the word for what is counted. */
 export function formatCounted(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
-}
-
-/** The quotient, for a person: a whole number where it is one. */
-export function quotient({ num, den }: Rational): number {
-  return num / den;
 }
 
 /** Rounded before it is compared, so that 1024 KiB is never printed for a byte less than 1 MiB. */
