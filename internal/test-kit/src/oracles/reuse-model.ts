@@ -123,7 +123,7 @@ export class ReuseModel {
     const backedOff = ({ end }: Path) => end - this.config.reuseMatchBackoff;
     const usable = paths.map((path) => this.#largestEnd(path, backedOff(path), true));
     const best = Math.max(0, ...usable);
-    const chosen = paths[usable.indexOf(best)];
+    const chosen = this.#preferred(paths, paths.filter((_, index) => usable[index] === best), best);
     return {
       usable: best,
       withoutState: Math.max(0, ...paths.map((path) => this.#largestEnd(path, backedOff(path), false))),
@@ -192,6 +192,20 @@ export class ReuseModel {
     const begin = Math.min(Math.ceil(numTokens / this.config.tokensPerBlock), sinkBlocks);
     if (windowSize === null) return [begin, begin];
     return [begin, Math.max(begin, Math.floor((numTokens + 1 - windowSize) / this.config.tokensPerBlock))];
+  }
+
+  /**
+   * Of paths that are usable up to the same end: one of equal blocks up to there, else one that has optional state there,
+   * else the first.
+   */
+  #preferred([equal]: readonly Path[], tied: readonly Path[], end: number): Path {
+    const last = Math.max(0, Math.ceil(end / this.config.tokensPerBlock) - 1);
+    const state = this.config.groups.findIndex(({ kind, policy }) => kind === 'ssm' && policy === 'optional');
+    return (
+      tied.find(({ blocks }) => end === 0 || blocks[last] === equal.blocks[last]) ??
+      tied.find(({ blocks }) => state >= 0 && this.supplies(state, blocks, end)) ??
+      tied[0]
+    );
   }
 
   /** The path of equal blocks first, then siblings with a common beginning: longest first, then those before the tokens, nearest first. */

@@ -4,6 +4,7 @@ import type { BlockId } from '../tree/block-table.ts';
 import type { RadixTree } from '../tree/radix-tree.ts';
 import type { TokenBuffer } from '../tree/token-seq.ts';
 import type { GroupRules } from './group-rules.ts';
+import { AttentionPath } from './attention-path.ts';
 
 /** How far a token path reaches, in tokens: in the tree, as attention alone allows, and as a request can use it. */
 export interface MatchDepths {
@@ -19,9 +20,12 @@ export interface MatchDepths {
  * Finds the longest prefix that a request can continue from.
  *
  * The candidates are the path of equal blocks and, at every level, each sibling with a common beginning, where a path may
- * end. A candidate is cut until every required group has what it needs there; the furthest end wins, equal blocks win
- * ties. A path that is cut keeps every shorter end valid that was valid before, so only siblings that reach beyond the
- * best end so far are looked at.
+ * end. Of the ends at which every required group has what it needs the furthest wins. Ties: equal blocks come first; of
+ * siblings one that has the optional state there, then the one with more in common.
+ *
+ * A sibling shares all blocks before its own with the path of equal blocks, so only an end inside its own block can be
+ * news (and, with a backoff, an end on the equal blocks that these could not reach alone). Siblings are visited in falling
+ * order of what they have in common, and only as long as one could still be better.
  *
  * One matcher serves one manager; its answer is valid until the next call or the next change of the tree.
  */
@@ -31,12 +35,19 @@ export class Matcher {
   readonly #tokensPerBlock: number;
   readonly #partialReuse: boolean;
   readonly #backoff: number;
-  readonly #requiredAttention: readonly GroupRules[];
+  readonly #attention: readonly AttentionPath[];
+  // The policy is all that tells lifecycles of state apart, so there is one of each policy at most.
   readonly #requiredState: GroupRules | undefined;
-  /** The path of equal blocks; a sibling under examination stands in at its level. */
+  readonly #optionalState: GroupRules | undefined;
+  /** The path of equal blocks. */
   #path = new Int32Array(64);
-  #bestSibling = NONE;
+  /** Ends up to here on the path of equal blocks have been judged. */
+  #equalReach = 0;
+  /** The sibling that the best path ends in, NONE while that is the path of equal blocks. */
+  #bestSibling: BlockId = NONE;
   #bestLevel = NONE;
+  /** Whether the best sibling has the optional state at its end. */
+  #bestHasState = false;
 
   constructor(options: {
     tree: RadixTree;
@@ -45,32 +56,38 @@ export class Matcher {
     partialReuse: boolean;
     backoff: number;
   }) {
-    this.#tree = options.tree;
+    const { tree, groups } = options;
+    this.#tree = tree;
     this.#tokensPerBlock = options.tokensPerBlock;
     this.#partialReuse = options.partialReuse;
     this.#backoff = options.backoff;
-    const required = options.groups.filter((group) => group.policy === 'required');
-    this.#requiredAttention = required.filter((group) => group.kind === 'attention');
-    // The policy is all that tells lifecycles of state apart, so there is one required one at most.
-    this.#requiredState = required.find((group) => group.kind === 'ssm');
+    this.#attention = groups
+      .filter(({ policy, kind }) => policy === 'required' && kind === 'attention')
+      .map((rules) => new AttentionPath(rules, tree));
+    this.#requiredState = groups.find(({ policy, kind }) => policy === 'required' && kind === 'ssm');
+    this.#optionalState = groups.find(({ policy, kind }) => policy === 'optional' && kind === 'ssm');
   }
 
   /** The match of `tokens` under a root (NONE: nothing is published in that scope). Fills `depths`. */
   match(root: BlockId, tokens: TokenBuffer): number {
-    this.depths.path = 0;
-    this.depths.withoutState = 0;
-    this.depths.usable = 0;
+    const { depths } = this;
+    depths.path = 0;
+    depths.withoutState = 0;
+    depths.usable = 0;
     this.#bestSibling = NONE;
     this.#bestLevel = NONE;
+    this.#bestHasState = false;
+    this.#equalReach = 0;
     if (root === NONE || tokens.length === 0) return 0;
 
     const numEqual = this.#walk(root, tokens);
-    const { blocks } = this.#tree;
+    for (const attention of this.#attention) attention.read(this.#path, numEqual);
     if (numEqual > 0) {
-      this.#consider((numEqual - 1) * this.#tokensPerBlock + blocks.numTokens[this.#path[numEqual - 1]], NONE, NONE);
+      depths.path = (numEqual - 1) * this.#tokensPerBlock + this.#tree.blocks.numTokens[this.#path[numEqual - 1]];
+      this.#considerEqual(depths.path - this.#backoff);
     }
     if (this.#partialReuse) this.#considerSiblings(root, tokens, numEqual);
-    return this.depths.usable;
+    return depths.usable;
   }
 
   /** The block of the match at an ordinal, below `divUp(usable, tokensPerBlock)`. */
@@ -93,83 +110,114 @@ export class Matcher {
     return count;
   }
 
+  /** Judges the ends on the path of equal blocks up to `limit`, as far as they are news. */
+  #considerEqual(limit: number): void {
+    if (limit <= this.#equalReach) return;
+    const { depths } = this;
+    const usable = this.#equalEnd(limit, true);
+    const withoutState = this.#requiredState === undefined ? usable : this.#equalEnd(limit, false);
+    this.#equalReach = limit;
+    depths.withoutState = Math.max(depths.withoutState, withoutState);
+    if (usable <= depths.usable) return;
+    depths.usable = usable;
+    this.#bestLevel = NONE;
+    this.#bestSibling = NONE;
+  }
+
+  /** The longest usable end on the path of equal blocks, at most `limit` and behind `#equalReach`; 0 when there is none. */
+  #equalEnd(limit: number, withState: boolean): number {
+    const tokensPerBlock = this.#tokensPerBlock;
+    for (let level = divUp(limit, tokensPerBlock) - 1; (level + 1) * tokensPerBlock > this.#equalReach; level--) {
+      const end = this.#endInBlock(level, this.#path[level], Math.min(limit, (level + 1) * tokensPerBlock), withState);
+      if (end > this.#equalReach) return end;
+    }
+    return 0;
+  }
+
+  /**
+   * The longest usable end, at most `limit`, that lies inside a block which follows the first `level` equal blocks; 0 when
+   * there is none.
+   */
+  #endInBlock(level: number, block: BlockId, limit: number, withState: boolean): number {
+    const begin = level * this.#tokensPerBlock;
+    let end = limit;
+    for (;;) {
+      if (withState && this.#requiredState !== undefined) end = begin + this.#tree.largestSnapshot(block, this.#requiredState.id, end - begin);
+      const before = end;
+      for (const attention of this.#attention) {
+        if (end <= begin) return 0;
+        end = attention.endInBlock(level, block, end);
+      }
+      if (end <= begin) return 0;
+      if (end === before) return end;
+    }
+  }
+
   /** Deepest level first: a level can only help while its end lies beyond the best so far. */
   #considerSiblings(root: BlockId, tokens: TokenBuffer, numEqual: number): void {
-    const { blocks } = this.#tree;
     const tokensPerBlock = this.#tokensPerBlock;
-    if (numEqual === this.#path.length) this.#path = grownColumn(this.#path, numEqual * 2);
     for (let level = numEqual; level >= 0; level--) {
       const offset = level * tokensPerBlock;
       const limit = Math.min(tokensPerBlock, tokens.length - offset);
       if (limit <= 0) continue;
       if (!this.#couldImprove(offset + limit)) break;
       const parent = level === 0 ? root : this.#path[level - 1];
-      const equal = level < numEqual ? this.#path[level] : NONE;
-      for (let child = blocks.firstChild[parent]; child !== NONE; child = blocks.nextSibling[child]) {
-        if (child === equal) continue;
-        const common = blocks.commonPrefix(child, tokens, offset, limit);
-        if (common === 0 || !this.#couldImprove(offset + common)) continue;
-        this.#path[level] = child;
-        this.#consider(offset + common, level, child);
+      this.#considerChildren(parent, tokens, level, limit, level < numEqual ? this.#path[level] : NONE);
+    }
+  }
+
+  /** The children of one block, those with more in common first. They stand around the place of the tokens on both sides. */
+  #considerChildren(parent: BlockId, tokens: TokenBuffer, level: number, limit: number, equal: BlockId): void {
+    const { blocks, order } = this.#tree;
+    const offset = level * this.#tokensPerBlock;
+    order.seek(parent, tokens, offset, limit);
+    let before = order.before;
+    let behind = order.behind === equal && equal !== NONE ? blocks.nextSibling[equal] : order.behind;
+    let beforeCommon = before === NONE ? 0 : blocks.commonPrefix(before, tokens, offset, limit);
+    let behindCommon = behind === NONE ? 0 : blocks.commonPrefix(behind, tokens, offset, limit);
+    for (;;) {
+      const isBefore = beforeCommon >= behindCommon;
+      const common = isBefore ? beforeCommon : behindCommon;
+      if (common === 0 || !this.#couldImprove(offset + common)) return;
+      this.#considerSibling(level, isBefore ? before : behind, offset + common);
+      if (isBefore) {
+        before = blocks.previousSibling[before];
+        beforeCommon = before === NONE ? 0 : blocks.commonPrefix(before, tokens, offset, limit);
+      } else {
+        behind = blocks.nextSibling[behind];
+        behindCommon = behind === NONE ? 0 : blocks.commonPrefix(behind, tokens, offset, limit);
       }
-      if (equal !== NONE) this.#path[level] = equal;
     }
   }
 
   #couldImprove(end: number): boolean {
     const { path, withoutState, usable } = this.depths;
-    return end > path || end - this.#backoff > usable || end - this.#backoff > withoutState;
+    const backedOff = end - this.#backoff;
+    if (end > path || backedOff > usable || backedOff > withoutState) return true;
+    return backedOff === usable && this.#couldTie();
   }
 
-  #consider(end: number, level: number, sibling: BlockId): void {
+  /** Whether a sibling that ends where the best one does could still be preferred. */
+  #couldTie(): boolean {
+    return this.#optionalState !== undefined && this.#bestSibling !== NONE && !this.#bestHasState;
+  }
+
+  #considerSibling(level: number, sibling: BlockId, end: number): void {
     const { depths } = this;
     depths.path = Math.max(depths.path, end);
-    depths.withoutState = Math.max(depths.withoutState, this.#usableEnd(end - this.#backoff, false));
-    const usable = this.#usableEnd(end - this.#backoff, true);
-    if (usable <= depths.usable) return;
+    const begin = level * this.#tokensPerBlock;
+    const limit = end - this.#backoff;
+    this.#considerEqual(Math.min(limit, begin));
+    if (limit <= begin) return;
+    const usable = this.#endInBlock(level, sibling, limit, true);
+    const withoutState = this.#requiredState === undefined ? usable : this.#endInBlock(level, sibling, limit, false);
+    depths.withoutState = Math.max(depths.withoutState, withoutState);
+    if (usable < depths.usable || usable === 0) return;
+    const hasState = this.#optionalState !== undefined && this.#tree.snapshotAt(sibling, this.#optionalState.id, usable - begin) !== NONE;
+    if (usable === depths.usable && !(this.#couldTie() && hasState)) return;
     depths.usable = usable;
     this.#bestLevel = level;
     this.#bestSibling = sibling;
-  }
-
-  /** The longest end, at most `end`, on the present path at which every required group has what it needs. */
-  #usableEnd(end: number, withState: boolean): number {
-    let usable = end;
-    for (;;) {
-      const before = usable;
-      if (withState && this.#requiredState !== undefined) usable = this.#lastSnapshot(this.#requiredState, usable);
-      for (const group of this.#requiredAttention) {
-        if (usable <= 0) return 0;
-        usable = this.#coveredEnd(group, usable);
-      }
-      if (usable <= 0) return 0;
-      if (usable === before) return usable;
-    }
-  }
-
-  #lastSnapshot(group: GroupRules, end: number): number {
-    const tokensPerBlock = this.#tokensPerBlock;
-    for (let ordinal = divUp(end, tokensPerBlock) - 1; ordinal >= 0; ordinal--) {
-      const limit = Math.min(tokensPerBlock, end - ordinal * tokensPerBlock);
-      const count = this.#tree.largestSnapshot(this.#path[ordinal], group.id, limit);
-      if (count > 0) return ordinal * tokensPerBlock + count;
-    }
-    return 0;
-  }
-
-  /** Where the first gap cuts a path that should reach `end`. */
-  #coveredEnd(group: GroupRules, end: number): number {
-    const tokensPerBlock = this.#tokensPerBlock;
-    const numBlocks = divUp(end, tokensPerBlock);
-    const staleBegin = group.staleBegin(end);
-    const staleEnd = group.staleEnd(end);
-    for (let ordinal = 0; ordinal < numBlocks; ordinal++) {
-      if (ordinal === staleBegin && staleEnd > staleBegin) ordinal = staleEnd;
-      if (ordinal >= numBlocks) break;
-      const needed = Math.min(tokensPerBlock, end - ordinal * tokensPerBlock);
-      const coverage = this.#tree.coverage(this.#path[ordinal], group.id);
-      if (coverage < needed) return ordinal * tokensPerBlock + coverage;
-    }
-    return end;
+    this.#bestHasState = hasState;
   }
 }

@@ -123,8 +123,9 @@ function findTailBlock(state: RequestState, ordinal: number, inBlock: number, ca
   if (exact !== NONE) return exact;
   let best = NONE;
   let most = -1;
-  for (let child = tree.blocks.firstChild[parent]; child !== NONE; child = tree.blocks.nextSibling[child]) {
-    if (tree.blocks.commonPrefix(child, state.tokens, offset, inBlock) < inBlock) continue;
+  tree.order.seek(parent, state.tokens, offset, inBlock);
+  for (let child = tree.order.behind; child !== NONE; child = tree.blocks.nextSibling[child]) {
+    if (tree.blocks.commonPrefix(child, state.tokens, offset, inBlock) < inBlock) break;
     const room = wantedPages(state, candidates, child, inBlock).length;
     if (room <= most) continue;
     most = room;

@@ -21,21 +21,18 @@ type Expect = (holds: boolean, text: () => string) => void;
 
 /** Every block is reachable, linked both ways, listed in the index, and has pages or children; only full blocks have children. */
 function checkTree(state: ManagerState, expect: Expect): void {
-  const { blocks, roots } = state.tree;
+  const { blocks, order, roots } = state.tree;
   let reached = 0;
   const visit = (block: BlockId, isRoot: boolean): void => {
     reached++;
     let children = 0;
     let previous = NONE;
-    let seenFull = false;
-    for (let child = blocks.firstChild[block]; child !== NONE; child = blocks.nextSibling[child]) {
+    for (let child = order.first(block); child !== NONE; child = blocks.nextSibling[child]) {
       children++;
-      const isFull = blocks.numTokens[child] === blocks.tokensPerBlock;
       expect(blocks.parent[child] === block, () => `block ${child} does not name its parent ${block}`);
       expect(blocks.previousSibling[child] === previous, () => `block ${child} does not name its sibling ${previous}`);
       expect(blocks.ordinal[child] === blocks.ordinal[block] + 1, () => `block ${child} has ordinal ${blocks.ordinal[child]}`);
-      expect(!(seenFull && !isFull), () => `partial block ${child} stands behind a full sibling`);
-      seenFull ||= isFull;
+      expect(previous === NONE || blocks.compare(previous, child) < 0, () => `block ${child} stands behind block ${previous}, out of order`);
       previous = child;
       visit(child, false);
     }

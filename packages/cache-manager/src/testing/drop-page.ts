@@ -44,8 +44,9 @@ function findPage(state: ManagerState, target: DropPageTarget): PageId {
     const page = tree.snapshotAt(exact, target.groupId, count);
     if (page !== NONE) return page;
   }
-  for (let child = tree.blocks.firstChild[parent]; child !== NONE; child = tree.blocks.nextSibling[child]) {
-    if (tree.blocks.commonPrefix(child, tokens, offset, count) < count) continue;
+  tree.order.seek(parent, tokens, offset, count);
+  for (let child = tree.order.behind; child !== NONE; child = tree.blocks.nextSibling[child]) {
+    if (tree.blocks.commonPrefix(child, tokens, offset, count) < count) break;
     const page = tree.snapshotAt(child, target.groupId, count);
     if (page !== NONE) return page;
   }

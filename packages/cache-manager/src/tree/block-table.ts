@@ -1,5 +1,5 @@
 import { grownColumn, NONE } from '../columns.ts';
-import { type MultimodalDigest, sameDigest, type TokenBuffer } from './token-seq.ts';
+import { compareDigests, type MultimodalDigest, type TokenBuffer } from './token-seq.ts';
 
 /** Index of a block in its table. Ids are used again; a generation tells whether an old id still names the same block. */
 export type BlockId = number;
@@ -18,9 +18,14 @@ export class BlockTable {
   parent: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   ordinal: Int32Array = new Int32Array(INITIAL_BLOCKS);
   numTokens: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  /** Hash of the tokens, for `ChildIndex`. */
   hash: Int32Array = new Int32Array(INITIAL_BLOCKS);
   generation: Uint32Array = new Uint32Array(INITIAL_BLOCKS);
-  firstChild: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  /** The root of the search tree of the block's children, NONE when it has none. Kept by `SiblingOrder`, as are the next four. */
+  childRoot: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  lower: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  higher: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  /** The siblings on both sides, in the order of their tokens. */
   nextSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   previousSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   numPages: Int32Array = new Int32Array(INITIAL_BLOCKS);
@@ -57,7 +62,9 @@ export class BlockTable {
     this.ordinal[block] = ordinal;
     this.numTokens[block] = count;
     this.hash[block] = hash;
-    this.firstChild[block] = NONE;
+    this.childRoot[block] = NONE;
+    this.lower[block] = NONE;
+    this.higher[block] = NONE;
     this.nextSibling[block] = NONE;
     this.previousSibling[block] = NONE;
     this.numPages[block] = 0;
@@ -102,9 +109,41 @@ export class BlockTable {
     const digests = this.#digests.get(block);
     if (digests === undefined && tokens.digests === null) return common;
     for (let i = 0; i < common; i++) {
-      if (!sameDigest(digests?.get(i), tokens.digests?.get(offset + i))) return i;
+      if (compareDigests(digests?.get(i), tokens.digests?.get(offset + i)) !== 0) return i;
     }
     return common;
+  }
+
+  /** Whether a block stands before (< 0), at (0) or behind `count` tokens; a beginning stands before what it begins. */
+  compareWith(block: BlockId, tokens: TokenBuffer, offset: number, count: number): number {
+    const common = this.commonPrefix(block, tokens, offset, count);
+    const length = this.numTokens[block];
+    if (common === length || common === count) return length - count;
+    const mine = this.tokenAt(block, common);
+    const theirs = tokens.values[offset + common];
+    if (mine !== theirs) return mine < theirs ? -1 : 1;
+    return compareDigests(this.#digests.get(block)?.get(common), tokens.digests?.get(offset + common));
+  }
+
+  /** The same order between two blocks. */
+  compare(block: BlockId, other: BlockId): number {
+    const tokens = this.#tokens;
+    const base = block * this.tokensPerBlock;
+    const otherBase = other * this.tokensPerBlock;
+    const length = this.numTokens[block];
+    const otherLength = this.numTokens[other];
+    const end = Math.min(length, otherLength);
+    const digests = this.#digests.get(block);
+    const otherDigests = this.#digests.get(other);
+    for (let i = 0; i < end; i++) {
+      const mine = tokens[base + i];
+      const theirs = tokens[otherBase + i];
+      if (mine !== theirs) return mine < theirs ? -1 : 1;
+      if (digests === undefined && otherDigests === undefined) continue;
+      const order = compareDigests(digests?.get(i), otherDigests?.get(i));
+      if (order !== 0) return order;
+    }
+    return length - otherLength;
   }
 
   #nextId(): BlockId {
@@ -129,7 +168,9 @@ export class BlockTable {
     this.numTokens = grownColumn(this.numTokens, blocks);
     this.hash = grownColumn(this.hash, blocks);
     this.generation = grownColumn(this.generation, blocks);
-    this.firstChild = grownColumn(this.firstChild, blocks, NONE);
+    this.childRoot = grownColumn(this.childRoot, blocks, NONE);
+    this.lower = grownColumn(this.lower, blocks, NONE);
+    this.higher = grownColumn(this.higher, blocks, NONE);
     this.nextSibling = grownColumn(this.nextSibling, blocks, NONE);
     this.previousSibling = grownColumn(this.previousSibling, blocks, NONE);
     this.numPages = grownColumn(this.numPages, blocks);

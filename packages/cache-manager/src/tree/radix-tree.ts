@@ -3,6 +3,7 @@ import type { GroupRules } from '../request/group-rules.ts';
 import type { PageId, PageTable } from '../page/page-table.ts';
 import { type BlockId, BlockTable } from './block-table.ts';
 import { ChildIndex } from './child-index.ts';
+import { SiblingOrder } from './sibling-order.ts';
 import { hashTokens } from './token-hash.ts';
 import type { TokenBuffer } from './token-seq.ts';
 
@@ -18,6 +19,8 @@ export type PageFreed = (page: PageId) => void;
  */
 export class RadixTree {
   readonly blocks: BlockTable;
+  /** The children of every block in the order of their tokens. */
+  readonly order: SiblingOrder;
   /**
    * Counts how often a page left the tree while a request held it. A request that saw the same count before has nothing
    * to restore.
@@ -32,6 +35,7 @@ export class RadixTree {
 
   constructor(options: { tokensPerBlock: number; groups: readonly GroupRules[]; pages: PageTable; freed: PageFreed }) {
     this.blocks = new BlockTable(options.tokensPerBlock, options.groups.length);
+    this.order = new SiblingOrder(this.blocks);
     this.#index = new ChildIndex(this.blocks);
     this.#pages = options.pages;
     this.#groups = options.groups;
@@ -60,6 +64,12 @@ export class RadixTree {
   /** The child of `parent` that holds exactly these `count` tokens, or NONE. */
   findChild(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
     const { blocks } = this;
+    const only = blocks.childRoot[parent];
+    if (only === NONE) return NONE;
+    // Most blocks have one child: comparing its tokens costs less than hashing them.
+    if (blocks.lower[only] === NONE && blocks.higher[only] === NONE) {
+      return blocks.numTokens[only] === count && blocks.commonPrefix(only, tokens, offset, count) === count ? only : NONE;
+    }
     const hash = hashTokens(tokens.values, offset, count);
     for (let at = this.#index.start(parent, hash); ; at++) {
       const block = this.#index.candidate(at);
@@ -77,12 +87,10 @@ export class RadixTree {
     const { blocks } = this;
     const block = blocks.create(blocks.ordinal[parent] + 1, tokens, offset, count, hashTokens(tokens.values, offset, count));
     blocks.parent[block] = parent;
-    const shorter = this.#partialPrefix(parent, tokens, offset, count);
-    const first = blocks.firstChild[parent];
-    const behind = count === blocks.tokensPerBlock ? this.#lastPartial(parent) : NONE;
-    this.#attach(block, behind, behind === NONE ? first : blocks.nextSibling[behind]);
+    this.order.insert(block);
     this.#index.insert(block);
-    if (shorter !== NONE) this.#adopt(shorter, block);
+    const neighbour = blocks.previousSibling[block];
+    if (neighbour !== NONE && this.#isBeginning(neighbour, tokens, offset, count)) this.#adopt(neighbour, block);
     return block;
   }
 
@@ -152,41 +160,20 @@ export class RadixTree {
   prune(block: BlockId): void {
     const { blocks } = this;
     let current = block;
-    while (current !== NONE && blocks.numPages[current] === 0 && blocks.firstChild[current] === NONE) {
+    while (current !== NONE && blocks.numPages[current] === 0 && blocks.childRoot[current] === NONE) {
       const parent = blocks.parent[current];
       this.#detach(current);
       current = parent;
     }
   }
 
-  #partialPrefix(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
-    const { blocks } = this;
-    for (let child = blocks.firstChild[parent]; child !== NONE && this.#isPartial(child); child = blocks.nextSibling[child]) {
-      const length = blocks.numTokens[child];
-      if (length < count && blocks.commonPrefix(child, tokens, offset, length) === length) return child;
-    }
-    return NONE;
-  }
-
-  #isPartial(block: BlockId): boolean {
-    return this.blocks.numTokens[block] < this.blocks.tokensPerBlock;
-  }
-
-  /** Partial children stand before full ones, so that looking for a partial sibling never walks over the full ones. */
-  #lastPartial(parent: BlockId): BlockId {
-    const { blocks } = this;
-    let last = NONE;
-    for (let child = blocks.firstChild[parent]; child !== NONE && this.#isPartial(child); child = blocks.nextSibling[child]) last = child;
-    return last;
-  }
-
-  #attach(block: BlockId, previous: BlockId, next: BlockId): void {
-    const { blocks } = this;
-    blocks.previousSibling[block] = previous;
-    blocks.nextSibling[block] = next;
-    if (previous === NONE) blocks.firstChild[blocks.parent[block]] = block;
-    else blocks.nextSibling[previous] = block;
-    if (next !== NONE) blocks.previousSibling[next] = block;
+  /**
+   * Whether a block is the beginning of `count` tokens. No child of a block is the beginning of another, so of all of them
+   * only the one just before can be it.
+   */
+  #isBeginning(block: BlockId, tokens: TokenBuffer, offset: number, count: number): boolean {
+    const length = this.blocks.numTokens[block];
+    return length < count && this.blocks.commonPrefix(block, tokens, offset, length) === length;
   }
 
   #detach(block: BlockId): void {
@@ -196,11 +183,7 @@ export class RadixTree {
       this.#scopeOfRoot.delete(block);
       this.#roots.delete(scope);
     } else {
-      const previous = blocks.previousSibling[block];
-      const next = blocks.nextSibling[block];
-      if (previous === NONE) blocks.firstChild[blocks.parent[block]] = next;
-      else blocks.nextSibling[previous] = next;
-      if (next !== NONE) blocks.previousSibling[next] = previous;
+      this.order.remove(block);
       this.#index.remove(block);
     }
     blocks.destroy(block);
@@ -222,7 +205,7 @@ export class RadixTree {
     const parent = blocks.parent[top];
     let block = top;
     for (;;) {
-      while (blocks.firstChild[block] !== NONE) block = blocks.firstChild[block];
+      while (blocks.childRoot[block] !== NONE) block = blocks.childRoot[block];
       for (let group = 0; group < this.#groups.length; group++) {
         for (let page = blocks.firstPage(block, group); page !== NONE; page = blocks.firstPage(block, group)) this.#discard(page);
       }

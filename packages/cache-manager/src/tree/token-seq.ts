@@ -64,9 +64,9 @@ function checkToken(token: unknown, position: number): void {
   throw new TokenError('invalid-digest', position, `token ${position} is neither a number nor a digest of ${DIGEST_BYTES} bytes (Uint8Array)`);
 }
 
-/** Whether two digests, or their absence, are the same. */
-export function sameDigest(a: MultimodalDigest | undefined, b: MultimodalDigest | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b;
-  for (let i = 0; i < DIGEST_BYTES; i++) if (a[i] !== b[i]) return false;
-  return true;
+/** 0 when two digests, or their absence, are the same; else which stands first. None stands before any. */
+export function compareDigests(a: MultimodalDigest | undefined, b: MultimodalDigest | undefined): number {
+  if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? -1 : 1;
+  for (let i = 0; i < DIGEST_BYTES; i++) if (a[i] !== b[i]) return a[i] < b[i] ? -1 : 1;
+  return 0;
 }
