@@ -15,6 +15,7 @@ export function claimMatch(state: RequestState): void {
   const { matcher } = manager;
   const fullBlocks = Math.floor(matched / manager.config.tokensPerBlock);
   for (let ordinal = 0; ordinal < fullBlocks; ordinal++) state.setBlock(ordinal, matcher.blockAt(ordinal));
+  state.attachedEnd = fullBlocks;
   for (const group of state.groups) {
     group.complete = isComplete(manager, group, matched);
     if (!group.complete) continue;

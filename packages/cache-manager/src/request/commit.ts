@@ -2,7 +2,8 @@ import { StateError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { TokenSeq } from '../tree/token-seq.ts';
 import { letGoPublished } from './let-go.ts';
-import { ensureBlock, publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
+import { ensureBlock } from './own-path.ts';
+import { publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
 import type { RequestState } from './request-state.ts';
 import { raiseHistory } from './resize.ts';
 import { dropScratch, hasScratch } from './scratch.ts';
@@ -55,7 +56,6 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
   } else if (config.commitMinSnapshot && options.snapshot !== false) {
     publishTail(state, 'copy', { tail: true, state: stateIsThere });
   }
-  pruneLast(state, fullBlocks);
   for (const group of state.groups) letGoPublished(state, group);
 }
 
@@ -131,7 +131,6 @@ function finish(state: RequestState, how: 'copy' | 'move'): void {
     restorePath(state, state.committed);
     const stateIsThere = state.capacity === state.history && state.history === state.committed;
     publishTail(state, how, { tail: true, state: stateIsThere });
-    pruneLast(state, Math.floor(state.committed / state.manager.config.tokensPerBlock));
   }
   state.mayCommit = false;
   for (const group of state.groups) letGoPublished(state, group);
@@ -146,11 +145,4 @@ function publishRebuilt(state: RequestState): void {
       if (group.page(ordinal) !== NONE) publishOrShare(state, group, ordinal, ensureBlock(state, ordinal));
     }
   }
-}
-
-/** A commit puts its full blocks into the tree before it knows whether they get pages; those that got none leave again. */
-function pruneLast(state: RequestState, fullBlocks: number): void {
-  if (fullBlocks === 0) return;
-  const last = state.block(fullBlocks - 1);
-  if (last !== NONE) state.manager.tree.prune(last);
 }

@@ -2,30 +2,38 @@ import { NONE } from '../columns.ts';
 import type { PageId } from '../page/page-table.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { GroupState } from './group-state.ts';
+import { attachedBlocks, ensureBlock } from './own-path.ts';
 import type { RequestState } from './request-state.ts';
-
-/** The tree block of a full block of the request's committed tokens; put (back) into the tree, with its ancestors, when it is not there. */
-export function ensureBlock(state: RequestState, ordinal: number): BlockId {
-  const { tree, config } = state.manager;
-  let present = ordinal;
-  while (present >= 0 && state.block(present) === NONE) present--;
-  let block = present < 0 ? tree.ensureRoot(state.scope) : state.block(present);
-  for (let next = present + 1; next <= ordinal; next++) {
-    const offset = next * config.tokensPerBlock;
-    const known = tree.findChild(block, state.tokens, offset, config.tokensPerBlock);
-    block = known !== NONE ? known : tree.insertChild(block, state.tokens, offset, config.tokensPerBlock);
-    state.setBlock(next, block);
-  }
-  return block;
-}
 
 /**
  * Publishes the pages of a full block that has just been committed. Where an identical block has a page already, the
  * request takes that one and gives its own back, unless no later token of its reads it.
+ *
+ * A block for which the request has no page is put into the tree only to take over the pages of a published tail that it
+ * continues.
  */
 export function publishBlock(state: RequestState, ordinal: number): void {
+  if (!hasPageToPublish(state, ordinal)) {
+    takeOverTail(state, ordinal);
+    return;
+  }
   const block = ensureBlock(state, ordinal);
   for (const group of state.groups) if (group.isAttention && group.publishes) publishOrShare(state, group, ordinal, block);
+}
+
+function hasPageToPublish(state: RequestState, ordinal: number): boolean {
+  for (const group of state.groups) if (group.isAttention && group.publishes && group.page(ordinal) !== NONE) return true;
+  return false;
+}
+
+function takeOverTail(state: RequestState, ordinal: number): void {
+  const { tree, config } = state.manager;
+  // Where the block before is not in the tree there is no tail, and where the block itself is, it has taken it over.
+  if (attachedBlocks(state, ordinal + 1) !== ordinal) return;
+  const parent = ordinal === 0 ? tree.root(state.scope) : state.block(ordinal - 1);
+  const { tokensPerBlock } = config;
+  if (parent === NONE || !tree.hasBeginning(parent, state.tokens, ordinal * tokensPerBlock, tokensPerBlock)) return;
+  ensureBlock(state, ordinal);
 }
 
 /** Lists the request's page of a full block, or swaps it for the one that is listed. */
@@ -48,7 +56,8 @@ export function publishOrShare(state: RequestState, group: GroupState, ordinal: 
 
 /**
  * Makes the request's own path whole again: pages that it still holds, that the tree lost, and that a match at `count`
- * tokens needs are listed again, in blocks that are put back where they are gone.
+ * tokens needs are listed again, in blocks that are put back where they are gone. Where another request has listed its
+ * page meanwhile, this one takes it over.
  */
 export function restorePath(state: RequestState, count: number): void {
   const { tree, storage, config } = state.manager;
@@ -59,9 +68,7 @@ export function restorePath(state: RequestState, count: number): void {
     for (const group of state.groups) {
       if (!group.isAttention || !group.publishes || !group.rules.isLive(ordinal, group.rules.keptAt(count))) continue;
       const page = group.page(ordinal);
-      if (page === NONE || storage.pages.block[page] !== NONE) continue;
-      const block = ensureBlock(state, ordinal);
-      if (tree.wants(block, group.rules.id, config.tokensPerBlock)) tree.link(block, page, config.tokensPerBlock);
+      if (page !== NONE && storage.pages.block[page] === NONE) publishOrShare(state, group, ordinal, ensureBlock(state, ordinal));
     }
   }
 }
@@ -116,7 +123,8 @@ function tailPages(state: RequestState, ordinal: number, parts: { tail: boolean;
 function findTailBlock(state: RequestState, ordinal: number, inBlock: number, candidates: readonly TailPage[]): BlockId {
   const { tree, config } = state.manager;
   const offset = ordinal * config.tokensPerBlock;
-  if (inBlock === config.tokensPerBlock) return state.block(ordinal);
+  if (inBlock === config.tokensPerBlock) return attachedBlocks(state, ordinal + 1) > ordinal ? state.block(ordinal) : NONE;
+  if (attachedBlocks(state, ordinal) < ordinal) return NONE;
   const parent = ordinal === 0 ? tree.root(state.scope) : state.block(ordinal - 1);
   if (parent === NONE) return NONE;
   const exact = tree.findChild(parent, state.tokens, offset, inBlock);

@@ -37,6 +37,8 @@ export class RequestState {
   ended = false;
   /** The tree's `heldLosses` when this request last made its path whole. */
   seenLosses: number;
+  /** Full blocks, from the first on, that were in the tree when last looked for. */
+  attachedEnd = 0;
   readonly #priority: PriorityFn | undefined;
   #blocks = new Int32Array(16).fill(NONE);
   #generations = new Uint32Array(16);

@@ -81,7 +81,7 @@ export class RadixTree {
 
   /**
    * Adds a child that `findChild` does not find. A partial sibling that is a prefix of it hands over its pages, counts
-   * unchanged, and goes. The new block may be without pages: the caller links some or calls `prune`.
+   * unchanged, and goes. The new block may be without pages: the caller links some, to it or behind it.
    */
   insertChild(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
     const { blocks } = this;
@@ -92,6 +92,12 @@ export class RadixTree {
     const neighbour = blocks.previousSibling[block];
     if (neighbour !== NONE && this.#isBeginning(neighbour, tokens, offset, count)) this.#adopt(neighbour, block);
     return block;
+  }
+
+  /** Whether some child of `parent` is the beginning of these `count` tokens: it would hand its pages to a child that holds them. */
+  hasBeginning(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): boolean {
+    this.order.seek(parent, tokens, offset, count);
+    return this.order.before !== NONE && this.#isBeginning(this.order.before, tokens, offset, count);
   }
 
   /** The page that a block lists for an attention group, or for SSM the first of its snapshots; NONE when there is none. */
@@ -153,11 +159,11 @@ export class RadixTree {
     const rules = this.#groups[this.#pages.lifecycle[page]];
     this.#discard(page);
     if (rules.everyMatchNeeds(this.blocks.ordinal[block])) this.#removeSubtree(block);
-    else this.prune(block);
+    else this.#prune(block);
   }
 
   /** Removes the block and then its ancestors for as long as they have neither pages nor children. */
-  prune(block: BlockId): void {
+  #prune(block: BlockId): void {
     const { blocks } = this;
     let current = block;
     while (current !== NONE && blocks.numPages[current] === 0 && blocks.childRoot[current] === NONE) {
@@ -214,7 +220,7 @@ export class RadixTree {
       if (block === top) break;
       block = above;
     }
-    this.prune(parent);
+    this.#prune(parent);
   }
 
   /** Stops listing a page; frees it unless a request holds it. */
