@@ -40,7 +40,7 @@ export async function test(args) {
   const gpu = runs.some(needsGpu);
   const { step, announce } = progress(1 + Number(built) + Number(gpu) + runs.length);
   await step('dependencies', dependencies);
-  if (built) await step('build', () => buildPackages(['./packages/*']));
+  const buildFailure = built ? await step('build', buildForTests).catch(keepUnlessInterrupted) : undefined;
   if (gpu) await step('software GPU', softwareGpu);
 
   const outcomes = [];
@@ -53,11 +53,21 @@ export async function test(args) {
       continue;
     }
     const started = performance.now();
-    const { passed, failed } = await runSuite(run, vitestArgs);
+    const unbuilt = run.built && buildFailure !== undefined;
+    if (unbuilt) say(failure(buildFailure.message));
+    const { passed, failed } = unbuilt ? { passed: 0, failed: 1 } : await runSuite(run, vitestArgs);
     outcomes.push({ title: run.title, passed, failed, milliseconds: performance.now() - started });
   }
   const code = conclude(outcomes);
   return numWithoutTests === runs.length ? 0 : code;
+}
+
+const buildForTests = () => buildPackages(['./packages/*']);
+
+/** A build that fails is one failure of the suite that needs it; the others can still say what they know. */
+function keepUnlessInterrupted(error) {
+  if (!(error instanceof CommandError) || error.exitCode === 130) throw error;
+  return error;
 }
 
 const sourceFilesWith = (suffix) =>
