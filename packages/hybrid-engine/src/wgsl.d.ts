@@ -1,4 +1,0 @@
-declare module '*.wgsl' {
-  const code: string;
-  export default code;
-}
