@@ -103,7 +103,7 @@ export class KvCacheManager {
   /** Tokens of `tokens` that a request opened now could reuse. Advice only: nothing is held. */
   probeReuse(tokens: TokenSeq, scope?: ReuseScope): number {
     this.#checkOpen('probeReuse');
-    return this.#state.matcher.match(this.#state.tree.root(scopeKey(scope)), TokenBuffer.from(tokens));
+    return this.#state.matcher.match(this.#state.tree.root(scopeKey(scope)), TokenBuffer.borrow(tokens));
   }
 
   /**
@@ -117,14 +117,13 @@ export class KvCacheManager {
     this.#state.checkNotAsking('createKvCache');
     const { matcher, tree, open } = this.#state;
     const scope = scopeKey(options.scope);
-    const tokens = TokenBuffer.from(options.tokens ?? []);
-    const matched = matcher.match(tree.root(scope), tokens);
-    tokens.truncate(matched);
+    const prompt = TokenBuffer.borrow(options.tokens ?? []);
+    const matched = matcher.match(tree.root(scope), prompt);
     const request = new RequestState({
       manager: this.#state,
       id: options.id,
       scope,
-      tokens,
+      tokens: prompt.prefix(matched),
       depths: matcher.depths,
       priority: options.priority,
     });

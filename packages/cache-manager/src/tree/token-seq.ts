@@ -17,7 +17,7 @@ const MAX_TOKEN = 0xffffffff;
  * first is cheap and comparing digests last is exact.
  */
 export class TokenBuffer {
-  values = new Uint32Array(16);
+  values: Uint32Array = new Uint32Array(16);
   length = 0;
   digests: Map<number, MultimodalDigest> | null = null;
 
@@ -27,40 +27,68 @@ export class TokenBuffer {
     return buffer;
   }
 
+  /** For a look at tokens that ends before the caller gets control again: a `Uint32Array` is borrowed, all else is copied. */
+  static borrow(tokens: TokenSeq): TokenBuffer {
+    if (!(tokens instanceof Uint32Array)) return TokenBuffer.from(tokens);
+    const buffer = new TokenBuffer();
+    buffer.values = tokens;
+    buffer.length = tokens.length;
+    return buffer;
+  }
+
+  /** A buffer of its own with the first `length` tokens. */
+  prefix(length: number): TokenBuffer {
+    const buffer = new TokenBuffer();
+    if (length > buffer.values.length) buffer.values = this.values.slice(0, length);
+    else buffer.values.set(this.values.subarray(0, length));
+    buffer.length = length;
+    this.digests?.forEach((digest, position) => {
+      if (position >= length) return;
+      buffer.digests ??= new Map();
+      buffer.digests.set(position, digest);
+    });
+    return buffer;
+  }
+
   /** @throws {TokenError} when an entry is neither a token id nor a digest; nothing was appended. */
   append(tokens: TokenSeq): void {
     const count = tokens.length;
-    for (let i = 0; i < count; i++) checkToken(tokens[i], i);
-    if (this.length + count > this.values.length) {
-      this.values = grownColumn(this.values, Math.max(this.values.length * 2, this.length + count));
-    }
-    for (let i = 0; i < count; i++) {
-      const token = tokens[i] as number | MultimodalDigest;
-      if (typeof token === 'number') this.values[this.length + i] = token;
-      else this.#appendDigest(this.length + i, token);
+    const begin = this.length;
+    if (begin + count > this.values.length) this.values = grownColumn(this.values, Math.max(this.values.length * 2, begin + count));
+    const { values } = this;
+    if (tokens instanceof Uint32Array) values.set(tokens, begin);
+    else {
+      let digests: Map<number, MultimodalDigest> | null = null;
+      for (let i = 0; i < count; i++) {
+        const token = tokens[i];
+        if (typeof token === 'number') {
+          values[begin + i] = token;
+          if (values[begin + i] !== token) throw badToken(token, i);
+          continue;
+        }
+        const digest = copyOfDigest(token, i);
+        values[begin + i] = new DataView(digest.buffer).getUint32(0, true);
+        digests ??= new Map();
+        digests.set(begin + i, digest);
+      }
+      this.#adopt(digests);
     }
     this.length += count;
   }
 
-  /** Forgets everything from `length` on. */
-  truncate(length: number): void {
-    if (this.digests !== null) for (const position of this.digests.keys()) if (position >= length) this.digests.delete(position);
-    this.length = length;
-  }
-
-  #appendDigest(position: number, digest: MultimodalDigest): void {
-    this.values[position] = new DataView(digest.buffer, digest.byteOffset).getUint32(0, true);
-    this.digests ??= new Map();
-    this.digests.set(position, digest.slice());
+  #adopt(digests: Map<number, MultimodalDigest> | null): void {
+    if (this.digests === null) this.digests = digests;
+    else if (digests !== null) for (const [position, digest] of digests) this.digests.set(position, digest);
   }
 }
 
-function checkToken(token: unknown, position: number): void {
-  if (typeof token === 'number') {
-    if (Number.isInteger(token) && token >= 0 && token <= MAX_TOKEN) return;
-    throw new TokenError('invalid-token', position, `token ${position} is ${token}; token ids are whole numbers from 0 to ${MAX_TOKEN}`);
-  }
-  if (token instanceof Uint8Array && token.length === DIGEST_BYTES) return;
+function badToken(token: number, position: number): TokenError {
+  return new TokenError('invalid-token', position, `token ${position} is ${token}; token ids are whole numbers from 0 to ${MAX_TOKEN}`);
+}
+
+/** Checks a digest, and keeps what the caller may go on to change. Not by `slice`: that of a Node `Buffer` is a view. */
+function copyOfDigest(token: unknown, position: number): MultimodalDigest & { buffer: ArrayBuffer } {
+  if (token instanceof Uint8Array && token.length === DIGEST_BYTES) return Uint8Array.from(token);
   throw new TokenError('invalid-digest', position, `token ${position} is neither a number nor a digest of ${DIGEST_BYTES} bytes (Uint8Array)`);
 }
 
