@@ -55,7 +55,7 @@ const print = (text: string): void => void process.stdout.write(text);
 
 const terminal: DemoObserver = {
   begins: (name, ending) => print(`${pc.cyan(name)} ${pc.dim(`…${ending}`)}`),
-  says: print,
+  says: (text) => print(text.replace(/\n/g, ' ')),
   ends: () => print('\n'),
 };
 

@@ -5,7 +5,7 @@ export interface DemoResult {
   name: string;
   tokens: number[];
   report: GenerationReport;
-  /** Pages in the pools once the request was done, held or published. */
+  /** Pages in the pools with the request's last token: its own, and what earlier ones published. */
   pages: number;
   /** Bytes of these pages. */
   bytes: number;
@@ -68,13 +68,15 @@ async function answer(
   const decoder = engine.model.tokenizer.streamDecoder();
   const tokens: number[] = [];
   const steps = engine.generate({ prompt: ids, turnBorders, maxNewTokens, lookup: reuse, publish: reuse });
+  let memory = memoryInUse(engine);
   for (;;) {
     const next = await steps.next();
     if (next.done) {
       observer.says(decoder.end());
       observer.ends();
-      return { name, tokens, report: next.value, ...memoryInUse(engine) };
+      return { name, tokens, report: next.value, ...memory };
     }
+    memory = memoryInUse(engine);
     tokens.push(next.value.token);
     observer.says(decoder.push(next.value.token));
   }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { GpuSetupError, gpuEnvironment, openGpu } from '@bufferwise-internal/webgpu-node';
+import { gpuEnvironment, openGpu } from '@bufferwise-internal/webgpu-node';
 
 const RESTARTED = 'BUFFERWISE_GPU_RESTARTED';
 
@@ -16,25 +16,20 @@ export interface OpenDevice {
  * @throws {GpuSetupError} when no adapter can be had, with the way out
  */
 export async function openDevice(): Promise<OpenDevice> {
-  const adapter = await openAdapter();
+  if (process.env[RESTARTED] === undefined) {
+    const environment = await gpuEnvironment();
+    if (Object.keys(environment).length > 0) restartWith(environment);
+  }
+  const adapter = await openGpu();
   const device = await adapter.requestDevice({ label: 'bufferwise' });
   const { vendor, architecture, device: model, description } = adapter.info;
   const name = description || [vendor, architecture, model].filter(Boolean).join(' ') || 'unnamed adapter';
   return { device, name };
 }
 
-async function openAdapter(): Promise<GPUAdapter> {
-  try {
-    return await openGpu();
-  } catch (error) {
-    if (!(error instanceof GpuSetupError) || process.env[RESTARTED] !== undefined) throw error;
-    return restartWith(await gpuEnvironment());
-  }
-}
-
 function restartWith(environment: Readonly<Record<string, string>>): never {
-  const [node, ...args] = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
-  const { status, signal, error } = spawnSync(node, args, {
+  const args = [...process.execArgv, ...process.argv.slice(1)];
+  const { status, signal, error } = spawnSync(process.execPath, args, {
     stdio: 'inherit',
     env: { ...process.env, ...environment, [RESTARTED]: '1' },
   });

@@ -1,0 +1,150 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { buildCommand } from './support/build-command.ts';
+
+// A software device on a busy machine takes its time; nothing here is about speed.
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
+
+const MODEL = fileURLToPath(new URL('../../../models/whaler-1m/', import.meta.url));
+const COPIED = ['config.json', 'tokenizer.json', 'model.safetensors'] as const;
+
+let command: string;
+let folder: string;
+
+beforeAll(async () => {
+  command = await buildCommand();
+  folder = await mkdtemp(join(tmpdir(), 'bufferwise-cli-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+function bufferwise(...args: string[]): Promise<Outcome> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [command, ...args], { maxBuffer: 2 ** 26, env: { ...process.env, NO_COLOR: '1' } }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
+    });
+  });
+}
+
+async function promptsFile(name: string, lines: readonly unknown[]): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n'));
+  return path;
+}
+
+/** The demo model with one file changed. */
+async function brokenModel(file: (typeof COPIED)[number], change: (bytes: Buffer) => Buffer): Promise<string> {
+  const model = await mkdtemp(join(folder, 'model-'));
+  for (const name of COPIED) {
+    const bytes = await readFile(join(MODEL, name));
+    await writeFile(join(model, name), name === file ? change(bytes) : bytes);
+  }
+  return model;
+}
+
+/** What a person sees of a mistake: nothing on stdout, one line on stderr, exit code 1. */
+function expectOneClearError(outcome: Outcome, text: RegExp): void {
+  expect(outcome.stderr.trimEnd().split('\n'), outcome.stderr).toHaveLength(1);
+  expect(outcome.stderr).toMatch(text);
+  expect(outcome.stdout).toBe('');
+  expect(outcome.code).toBe(1);
+}
+
+describe('bufferwise demo', () => {
+  it('answers three requests the same with reuse and without, and says what reuse saved', async () => {
+    const { code, stdout, stderr } = await bufferwise('demo', '--max-new-tokens', '8');
+    expect(stderr).toBe('');
+    expect(stdout).toContain('Request B put 5 of its 550 prompt tokens through the model: exactly those after the shared beginning.');
+    expect(stdout).toContain('Every answer is the same, token by token, with reuse and without.');
+    expect(stdout).toMatch(/│ B with reuse +│ +550 │ +545 │ +145 │ +545 │ +5 │/);
+    expect(code).toBe(0);
+  });
+});
+
+describe('bufferwise generate', () => {
+  it('answers the expected prompts in order, token by token, each reusing what it can', async () => {
+    const { prompts } = JSON.parse(await readFile(join(MODEL, 'expected.json'), 'utf8'));
+    const file = await promptsFile('expected.jsonl', prompts.map(({ text, ids }: { text: string; ids: number[] }, i: number) => (i % 2 ? { ids } : { text })));
+    const { code, stdout } = await bufferwise('generate', '--model', MODEL, '--prompts', file, '--max-new-tokens', '40', '--json');
+    expect(code).toBe(0);
+    const lines = stdout.trimEnd().split('\n').map((line) => JSON.parse(line));
+    expect(lines).toHaveLength(prompts.length);
+    lines.forEach((line, i) => {
+      expect(line.ids).toEqual(prompts[i].ids);
+      expect(line.tokens).toEqual(prompts[i].greedy);
+      expect(line.text).toBe(prompts[i].greedyText);
+      expect(line.logprobs).toHaveLength(40);
+      expect(Math.max(...line.logprobs)).toBeLessThanOrEqual(0);
+      expect(line.reusedTokens + line.computedTokens).toBe(line.ids.length);
+      expect(line.groups.map(({ group, policy }: { group: number; policy: string }) => [group, policy])).toEqual([
+        [0, 'required'],
+        [1, 'required'],
+        [2, 'required'],
+      ]);
+    });
+    const [long, longA, longB] = lines.slice(-3);
+    expect(longA.reusedTokens).toBe(long.ids.length);
+    expect(longB.reusedTokens).toBe(long.ids.length);
+  });
+});
+
+describe('one clear error and exit code 1 for', () => {
+  const generate = async (model: string, prompts: readonly unknown[] = [{ text: 'Call me' }], ...more: string[]) =>
+    bufferwise('generate', '--model', model, '--prompts', await promptsFile('prompts.jsonl', prompts), '--json', ...more);
+
+  it('an unknown flag', async () => {
+    expectOneClearError(await bufferwise('demo', '--fast'), /unknown flag --fast/);
+    expectOneClearError(await generate(MODEL, undefined, '--max-tokens', '4'), /unknown flag --max-tokens/);
+  });
+
+  it('an unknown command, and a stray argument', async () => {
+    expectOneClearError(await bufferwise('generat'), /unknown command "generat"/);
+    expectOneClearError(await bufferwise('demo', 'now'), /unexpected argument "now"/);
+  });
+
+  it('a flag without its value, or with a bad one', async () => {
+    expectOneClearError(await bufferwise('generate', '--model', MODEL), /--prompts/);
+    expectOneClearError(await generate(MODEL, undefined, '--max-new-tokens', 'many'), /--max-new-tokens is "many"/);
+  });
+
+  it('a truncated safetensors file', async () => {
+    const model = await brokenModel('model.safetensors', (bytes) => bytes.subarray(0, bytes.length - 1000));
+    expectOneClearError(await generate(model), /model\.safetensors/);
+  });
+
+  it('a damaged safetensors header', async () => {
+    const model = await brokenModel('model.safetensors', (bytes) => Buffer.concat([Buffer.alloc(8, 0xff), bytes.subarray(8)]));
+    expectOneClearError(await generate(model), /model\.safetensors/);
+  });
+
+  it('a config that does not fit the weights', async () => {
+    const model = await brokenModel('config.json', (bytes) => Buffer.from(bytes.toString().replace('"mlp_hidden": 256', '"mlp_hidden": 128')));
+    expectOneClearError(await generate(model), /config does not fit the weights/);
+  });
+
+  it('a folder that is not there', async () => {
+    expectOneClearError(await generate(join(folder, 'nowhere')), /cannot read .*nowhere/);
+  });
+
+  it('a prompt that is longer than the memory allows', async () => {
+    const ids = Array.from({ length: 100_000 }, (_, i) => i % 1024);
+    expectOneClearError(await generate(MODEL, [{ ids }]), /the prompt has 100000 tokens/);
+  });
+
+  it('prompts that are no prompts', async () => {
+    expectOneClearError(await generate(MODEL, ['{"text": ']), /prompts\.jsonl:1 is not JSON/);
+    expectOneClearError(await generate(MODEL, [{ text: 'a', ids: [1] }]), /either "text" or "ids"/);
+    expectOneClearError(await generate(MODEL, [{ ids: [1024] }]), /token 0 of the prompt is 1024/);
+    expectOneClearError(await generate(MODEL, [{ ids: [1.5] }]), /list of token ids/);
+    expectOneClearError(await generate(MODEL, ['']), /holds no prompt/);
+  });
+});
