@@ -2,7 +2,12 @@ import { openGpu } from '@bufferwise-internal/webgpu-node';
 import { ComputeContext } from '../src/kernel/compute-context.ts';
 import type { ComputeStep } from '../src/kernel/compute-step.ts';
 import { BUFFER_USAGE } from '../src/kernel/gpu-flags.ts';
-import { type AttentionShape, type DecodeOperands, PagedAttention, type PrefillOperands } from '../src/kernels/paged-attention/paged-attention.ts';
+import {
+  type AttentionShape,
+  type DecodeOperands,
+  PagedAttention,
+  type PrefillOperands,
+} from '../src/kernels/paged-attention/paged-attention.ts';
 
 export interface PagedAttentionFigure {
   /** `query heads / key-value heads x headDim`. */

@@ -108,7 +108,15 @@ function pageOf(table: Int32Array, entry: number, free: number[]): number {
   return table[entry] >= 0 ? table[entry] : (free.pop() as number);
 }
 
-function fillRow(out: Float32Array, word: number, length: number, seed: number, token: number, salt: number, factor: number): void {
+function fillRow(
+  out: Float32Array,
+  word: number,
+  length: number,
+  seed: number,
+  token: number,
+  salt: number,
+  factor: number,
+): void {
   const random = randomNumbers(seed * 7919 + token * 31 + salt);
   for (let d = 0; d < length; d++) out[word + d] = factor * (2 * random() - 1);
 }

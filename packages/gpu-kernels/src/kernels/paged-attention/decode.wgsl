@@ -148,7 +148,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
         var any = false;
         for (var h = 0u; h < HEAD_TILE; h++) { // unroll
           weight[h] = weights[h * TILE_KEYS + key];
-          any = any || (h < numHeads && weight[h] != 0.0);
+          any = any || (h < numHeads && !(weight[h] == 0.0));
         }
         // A value without weight is not looked at: its page may be missing.
         if (any) {

@@ -48,7 +48,9 @@ export function requireKvPages(name: string, pages: KvPages, rowWords: number, n
 export function requireVecs(name: string, words: number): void {
   requireInteger(name, words, 0);
   if (words % 4 === 0) return;
-  throw attentionError(`${name} is ${words}, but the kernels read four words at a time. Lay rows and pages out in multiples of 4 words.`);
+  throw attentionError(
+    `${name} is ${words}, but the kernels read four words at a time. Lay rows and pages out in multiples of 4 words.`,
+  );
 }
 
 /** @throws {KernelError} `kernel-dispatch` when fewer than `words` words are bound */

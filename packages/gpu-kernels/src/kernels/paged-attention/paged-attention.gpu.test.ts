@@ -1,3 +1,4 @@
+import { PageIndexConverter } from '@bufferwise/scratch-allocator';
 import { requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -53,8 +54,8 @@ async function prefillError(attentionCase: AttentionCase, tiling?: 'gpu' | 'soft
   return relativeError(found, pagedAttentionReference(attentionCase.shape, layOut(attentionCase)));
 }
 
-async function decodeError(attentionCase: AttentionCase): Promise<number> {
-  const found = await decodeOf(context, attentionOf(attentionCase.shape), attentionCase);
+async function decodeError(attentionCase: AttentionCase, tiling?: 'gpu' | 'software'): Promise<number> {
+  const found = await decodeOf(context, attentionOf(attentionCase.shape, tiling), attentionCase);
   return relativeError(found, pagedAttentionReference(attentionCase.shape, layOut(attentionCase)));
 }
 
@@ -66,7 +67,11 @@ const somePages = fc.record({
 
 const someRequest = (maxQueries: number): fc.Arbitrary<RequestCase> =>
   fc
-    .record({ contextLength: fc.integer({ min: 1, max: 70 }), part: fc.double({ min: 0, max: 1, noNaN: true }), seed: fc.nat({ max: 2 }) })
+    .record({
+      contextLength: fc.integer({ min: 1, max: 70 }),
+      part: fc.double({ min: 0, max: 1, noNaN: true }),
+      seed: fc.nat({ max: 2 }),
+    })
     .map(({ contextLength, part, seed }) => ({
       contextLength,
       numQueries: Math.min(maxQueries, Math.ceil(part * contextLength)),
@@ -86,63 +91,88 @@ const someCase = (shape: AttentionShape, maxQueries: number): fc.Arbitrary<Atten
     })
     .map(({ window, ...rest }) => ({ shape, slidingWindowSize: window, ...rest }));
 
-test('kernels are compiled ahead, when asked', async () => {
-  for (const shape of SHAPES) await expect(attentionOf(shape).warmUp()).resolves.toBeUndefined();
+test('kernels can be compiled ahead', async () => {
+  await expect(attentionOf(SMALL).warmUp()).resolves.toBeUndefined();
 }, 60_000);
 
 describe.each(SHAPES)('attention of $numQueryHeads heads on $numKvHeads of $headDim', (shape) => {
-  test.each(TILINGS)('prefill computes what the reference does, tiled for %s', async (tiling) => {
-    await fc.assert(
-      fc.asyncProperty(someCase(shape, 70), async (attentionCase) => {
-        expect(await prefillError(attentionCase, tiling)).toBeLessThan(TOLERANCE);
-      }),
-      { numRuns: 12 },
-    );
-  }, 120_000);
+  test.each(TILINGS)(
+    'prefill computes what the reference does, cut for %s',
+    async (tiling) => {
+      await fc.assert(
+        fc.asyncProperty(someCase(shape, 70), async (attentionCase) => {
+          expect(await prefillError(attentionCase, tiling)).toBeLessThan(TOLERANCE);
+        }),
+        { numRuns: 12 },
+      );
+    },
+    120_000,
+  );
 
-  test('decode computes what the reference does', async () => {
-    await fc.assert(
-      fc.asyncProperty(someCase(shape, 1), async (attentionCase) => {
-        const requests = attentionCase.requests.map((request) => ({ ...request, numQueries: 1 }));
-        expect(await decodeError({ ...attentionCase, requests })).toBeLessThan(TOLERANCE);
-      }),
-      { numRuns: 12 },
-    );
-  }, 120_000);
+  test.each(TILINGS)(
+    'decode computes what the reference does, cut for %s',
+    async (tiling) => {
+      await fc.assert(
+        fc.asyncProperty(someCase(shape, 1), async (attentionCase) => {
+          const requests = attentionCase.requests.map((request) => ({ ...request, numQueries: 1 }));
+          expect(await decodeError({ ...attentionCase, requests }, tiling)).toBeLessThan(TOLERANCE);
+        }),
+        { numRuns: 12 },
+      );
+    },
+    120_000,
+  );
 });
 
 describe('lengths on both sides of each border', () => {
   const pages = { keys: { tokensPerPage: 8 }, values: { tokensPerPage: 4 } };
   const windowed = { slidingWindowSize: 20, numSinkTokens: 5 };
 
-  test.each(TILINGS)('prefill: pages, window, sinks and tiles of queries, tiled for %s', async (tiling) => {
-    const lengths = [1, 3, 4, 5, 7, 8, 9, 19, 20, 21, 24, 25, 26, 63, 64, 65];
-    const requests = lengths.map((contextLength, seed) => ({ contextLength, numQueries: contextLength, seed }));
-    expect(await prefillError({ shape: SMALL, requests, ...pages }, tiling)).toBeLessThan(TOLERANCE);
-    expect(await prefillError({ shape: SMALL, requests, ...pages, ...windowed }, tiling)).toBeLessThan(TOLERANCE);
-    const last = requests.map((request) => ({ ...request, numQueries: Math.min(3, request.contextLength) }));
-    expect(await prefillError({ shape: SMALL, requests: last, ...pages, ...windowed }, tiling)).toBeLessThan(TOLERANCE);
-  }, 60_000);
+  test.each(TILINGS)(
+    'prefill: pages, window, sinks and tiles of queries, cut for %s',
+    async (tiling) => {
+      const lengths = [1, 3, 4, 5, 7, 8, 9, 19, 20, 21, 24, 25, 26, 63, 64, 65];
+      const requests = lengths.map((contextLength, seed) => ({ contextLength, numQueries: contextLength, seed }));
+      expect(await prefillError({ shape: SMALL, requests, ...pages }, tiling)).toBeLessThan(TOLERANCE);
+      expect(await prefillError({ shape: SMALL, requests, ...pages, ...windowed }, tiling)).toBeLessThan(TOLERANCE);
+      const last = requests.map((request) => ({ ...request, numQueries: Math.min(3, request.contextLength) }));
+      expect(await prefillError({ shape: SMALL, requests: last, ...pages, ...windowed }, tiling)).toBeLessThan(TOLERANCE);
+    },
+    60_000,
+  );
 
-  test('decode: pages, window, sinks and partitions', async () => {
-    const lengths = [1, 7, 8, 9, 19, 20, 21, 24, 25, 26, 127, 128, 129, 255, 256, 257];
-    const requests = lengths.map((contextLength, seed) => ({ contextLength, numQueries: 1, seed }));
-    expect(await decodeError({ shape: SMALL, requests, ...pages })).toBeLessThan(TOLERANCE);
-    expect(await decodeError({ shape: SMALL, requests, ...pages, ...windowed })).toBeLessThan(TOLERANCE);
-    const wide = { slidingWindowSize: 126, numSinkTokens: 3 };
-    expect(await decodeError({ shape: SMALL, requests, ...pages, ...wide })).toBeLessThan(TOLERANCE);
-  }, 60_000);
+  test.each(TILINGS)(
+    'decode: pages, window, sinks and partitions, cut for %s',
+    async (tiling) => {
+      const lengths = [1, 7, 8, 9, 19, 20, 21, 24, 25, 26, 127, 128, 129, 255, 256, 257];
+      const requests = lengths.map((contextLength, seed) => ({ contextLength, numQueries: 1, seed }));
+      expect(await decodeError({ shape: SMALL, requests, ...pages }, tiling)).toBeLessThan(TOLERANCE);
+      expect(await decodeError({ shape: SMALL, requests, ...pages, ...windowed }, tiling)).toBeLessThan(TOLERANCE);
+      const wide = { slidingWindowSize: 126, numSinkTokens: 3 };
+      expect(await decodeError({ shape: SMALL, requests, ...pages, ...wide }, tiling)).toBeLessThan(TOLERANCE);
+    },
+    60_000,
+  );
 
   test('decode: more keys than there are partitions of 128', async () => {
     const shape = { numQueryHeads: 2, numKvHeads: 1, headDim: 32 };
     const requests = [8191, 8192, 8193, 16_500, 5].map((contextLength, seed) => ({ contextLength, numQueries: 1, seed }));
-    expect(await decodeError({ shape, requests, keys: { tokensPerPage: 64 }, values: { tokensPerPage: 32 } })).toBeLessThan(TOLERANCE);
+    expect(await decodeError({ shape, requests, keys: { tokensPerPage: 64 }, values: { tokensPerPage: 32 } })).toBeLessThan(
+      TOLERANCE,
+    );
   }, 60_000);
 
   test('requests without queries or without tokens leave the others as they are', async () => {
-    const requests = [0, 9, 0, 5].map((numQueries, seed) => ({ contextLength: numQueries === 0 ? seed * 3 : 12, numQueries, seed }));
+    const requests = [0, 9, 0, 5].map((numQueries, seed) => ({
+      contextLength: numQueries === 0 ? seed * 3 : 12,
+      numQueries,
+      seed,
+    }));
     expect(await prefillError({ shape: SMALL, requests, ...pages })).toBeLessThan(TOLERANCE);
-    const operands = upload(device, { ...layOut({ shape: SMALL, requests: [{ contextLength: 4, numQueries: 1, seed: 0 }], ...pages }), contextLength: [0] });
+    const operands = upload(device, {
+      ...layOut({ shape: SMALL, requests: [{ contextLength: 4, numQueries: 1, seed: 0 }], ...pages }),
+      contextLength: [0],
+    });
     const { output } = await run(context, operands, (step) => attentionOf(SMALL).decode(step, operands));
     expect(output).toEqual(new Float32Array(output.length));
   });
@@ -152,7 +182,7 @@ describe('a result is the same to the bit', () => {
   const some = { shape: SMALL, keys: { tokensPerPage: 8 }, values: { tokensPerPage: 16 } };
   const rowWords = SMALL.numQueryHeads * SMALL.headDim;
 
-  test.each(TILINGS)('in whatever order requests are packed, tiled for %s', async (tiling) => {
+  test.each(TILINGS)('in whatever order requests are packed, cut for %s', async (tiling) => {
     const requests = [33, 5, 64, 17].map((contextLength, seed) => ({ contextLength, numQueries: contextLength - 3, seed }));
     for (const windowed of [{}, { slidingWindowSize: 11, numSinkTokens: 2 }]) {
       const attention = attentionOf(SMALL, tiling);
@@ -206,23 +236,36 @@ describe('memory that a query does not see', () => {
   const requests = [{ contextLength: 40, numQueries: 24, seed: 1 }];
   const some: AttentionCase = { shape: SMALL, requests, keys: { tokensPerPage: 8 }, values: { tokensPerPage: 4 } };
 
-  test.each([SMALL, SHAPES[4]])('never reaches it, be it a later token of its own request ($headDim wide heads)', async (shape) => {
-    const operands = layOut({ ...some, shape });
-    const expected = pagedAttentionReference(shape, operands);
-    const rowWords = shape.numKvHeads * shape.headDim;
-    const poison = ({ pool, table, tokensPerPage, pageStrideWords }: typeof operands.keys, token: number) => {
-      const word = table[Math.floor(token / tokensPerPage)] * pageStrideWords + (token % tokensPerPage) * rowWords;
-      (pool as Float32Array).fill(Number.NaN, word, word + rowWords);
-    };
-    for (const pages of [operands.keys, operands.values]) for (const token of [30, 31, 39]) poison(pages, token);
-    for (const tiling of TILINGS) {
-      const { output } = await run(context, upload(device, operands), () => {}).then(() => {
+  test.each([SMALL, SHAPES[4]])(
+    'never reaches it, be it a later token of its own request ($headDim wide heads)',
+    async (shape) => {
+      const operands = layOut({ ...some, shape });
+      const expected = pagedAttentionReference(shape, operands);
+      const rowWords = shape.numKvHeads * shape.headDim;
+      const poison = ({ pool, table, tokensPerPage, pageStrideWords }: typeof operands.keys, token: number) => {
+        const word = table[Math.floor(token / tokensPerPage)] * pageStrideWords + (token % tokensPerPage) * rowWords;
+        (pool as Float32Array).fill(Number.NaN, word, word + rowWords);
+      };
+      for (const pages of [operands.keys, operands.values]) for (const token of [30, 31, 39]) poison(pages, token);
+      for (const tiling of TILINGS) {
         const uploaded = upload(device, operands);
-        return run(context, uploaded, (step) => attentionOf(shape, tiling).prefill(step, uploaded));
-      });
-      const untouched = 14 * shape.numQueryHeads * shape.headDim;
-      expect(relativeError(output.subarray(0, untouched), expected.subarray(0, untouched))).toBeLessThan(TOLERANCE);
-      expect(output.subarray(untouched).every(Number.isNaN)).toBe(true);
+        const { output } = await run(context, uploaded, (step) => attentionOf(shape, tiling).prefill(step, uploaded));
+        const untouched = 14 * shape.numQueryHeads * shape.headDim;
+        expect(relativeError(output.subarray(0, untouched), expected.subarray(0, untouched))).toBeLessThan(TOLERANCE);
+      }
+    },
+  );
+
+  test('a request whose own numbers are broken leaves the others of the batch as they are', async () => {
+    const attentionCase = { ...some, requests: [33, 21].map((contextLength, seed) => ({ contextLength, numQueries: 2, seed })) };
+    const operands = layOut(attentionCase);
+    const expected = pagedAttentionReference(SMALL, operands);
+    const queryWords = SMALL.numQueryHeads * SMALL.headDim;
+    (operands.queries as Float32Array).fill(Number.NaN, 0, queryWords);
+    for (const tiling of TILINGS) {
+      const uploaded = upload(device, operands);
+      const { output } = await run(context, uploaded, (step) => attentionOf(SMALL, tiling).prefill(step, uploaded));
+      expect(relativeError(output.subarray(queryWords), expected.subarray(queryWords))).toBeLessThan(TOLERANCE);
     }
   });
 
@@ -236,7 +279,7 @@ describe('memory that a query does not see', () => {
         const { output } = await run(context, uploaded, (step) => attentionOf(SMALL, tiling).prefill(step, uploaded));
         expect(relativeError(output, expected)).toBeLessThan(TOLERANCE);
       }
-      const last = { ...layOut({ ...some, requests: [{ ...requests[0], numQueries: 1 }] }) };
+      const last = layOut({ ...some, requests: [{ ...requests[0], numQueries: 1 }] });
       (last[side].table as Int32Array)[2] = -1;
       const uploaded = upload(device, last);
       const { output } = await run(context, uploaded, (step) => attentionOf(SMALL).decode(step, uploaded));
@@ -279,12 +322,59 @@ describe('layouts', () => {
     expect(relativeError(output, pagedAttentionReference(SMALL, layOut(attentionCase)))).toBeLessThan(TOLERANCE);
   });
 
+  test('scratch tables in which a block of a layer crosses from one coalesced slot into the next', async () => {
+    const [tokensPerPage, numSlots, scale] = [4, 8, 5];
+    const attentionCase: AttentionCase = {
+      shape: SMALL,
+      requests: [{ contextLength: 40, numQueries: 40, seed: 6 }],
+      keys: { tokensPerPage },
+      values: { tokensPerPage },
+      slidingWindowSize: 9,
+    };
+    const operands = layOut(attentionCase);
+    const expected = pagedAttentionReference(SMALL, operands);
+
+    // Five sub-pages a slot, the first two of them this layer's. Six scratch blocks need twelve: three slots.
+    const scheme = { scale, expansion: 1, scratchPagesPerBlock: 2 };
+    const base = Int32Array.of(0, 6, -1, -1, -1, -1, -1, -1, 2, 3);
+    const scratch = { range: { begin: 2, end: 8 }, slotIds: Int32Array.of(5, 1, 4) };
+    const pageStrideWords = operands.keys.pageStrideWords;
+    const pool = new Float32Array(numSlots * scale * pageStrideWords).fill(Number.NaN);
+    const tables = [operands.keys, operands.values].map((pages, rank) => {
+      const converter = new PageIndexConverter({ ...scheme, layerOffset: rank, rankInLayer: rank });
+      const table = converter.convert(base, { indexMode: 'per_layer', scratch });
+      table.forEach((page, block) => {
+        const from = pages.table[block] * pageStrideWords;
+        pool.set((pages.pool as Float32Array).subarray(from, from + pageStrideWords), page * pageStrideWords);
+      });
+      return table;
+    });
+    const slotOf = (page: number) => Math.floor(page / scale);
+    expect(base.some((_, block) => slotOf(tables[0][block]) !== slotOf(tables[1][block]))).toBe(true);
+
+    const onePool = storageBuffer(device, pool);
+    const uploaded = upload(device, operands);
+    const [keys, values] = tables.map((table) => ({
+      pool: onePool,
+      table: storageBuffer(device, table),
+      tableStride: table.length,
+      tokensPerPage,
+      pageStrideWords,
+    }));
+    for (const tiling of TILINGS) {
+      const attention = attentionOf(SMALL, tiling);
+      const { output } = await run(context, uploaded, (step) => attention.prefill(step, { ...uploaded, keys, values }));
+      expect(relativeError(output, expected)).toBeLessThan(TOLERANCE);
+    }
+  });
+
   test('queries between keys and values of the same row', async () => {
     const operands = layOut({ shape: SMALL, requests, keys: { tokensPerPage: 8 }, values: { tokensPerPage: 8 } });
     const rowWords = SMALL.numQueryHeads * SMALL.headDim;
     const strideWords = rowWords + 24;
     const rows = new Float32Array(8 + 12 * strideWords).fill(Number.NaN);
-    for (let t = 0; t < 12; t++) rows.set((operands.queries as Float32Array).subarray(t * rowWords, (t + 1) * rowWords), 8 + t * strideWords);
+    for (let t = 0; t < 12; t++)
+      rows.set((operands.queries as Float32Array).subarray(t * rowWords, (t + 1) * rowWords), 8 + t * strideWords);
     const uploaded = upload(device, operands);
     const queries = storageBuffer(device, rows);
     const places = { queries, queriesBaseWords: 8, queriesStrideWords: strideWords };
@@ -293,7 +383,13 @@ describe('layouts', () => {
   });
 
   test('scores far beyond what exp can hold', async () => {
-    const attentionCase: AttentionCase = { shape: SMALL, requests, keys: { tokensPerPage: 8 }, values: { tokensPerPage: 8 }, keyScale: 3000 };
+    const attentionCase: AttentionCase = {
+      shape: SMALL,
+      requests,
+      keys: { tokensPerPage: 8 },
+      values: { tokensPerPage: 8 },
+      keyScale: 3000,
+    };
     for (const tiling of TILINGS) expect(await prefillError(attentionCase, tiling)).toBeLessThan(TOLERANCE);
     const single = requests.map((request) => ({ ...request, numQueries: 1 }));
     expect(await decodeError({ ...attentionCase, requests: single })).toBeLessThan(TOLERANCE);
@@ -364,12 +460,15 @@ describe('refused, with the reason, before anything is added', () => {
     expect(() => new PagedAttention(context, { ...SMALL, ...change })).toThrow(message);
   });
 
-  const good = upload(device, layOut({
-    shape: SMALL,
-    requests: [{ contextLength: 9, numQueries: 1, seed: 0 }],
-    keys: { tokensPerPage: 4 },
-    values: { tokensPerPage: 8 },
-  }));
+  const good = upload(
+    device,
+    layOut({
+      shape: SMALL,
+      requests: [{ contextLength: 9, numQueries: 1, seed: 0 }],
+      keys: { tokensPerPage: 4 },
+      values: { tokensPerPage: 8 },
+    }),
+  );
   const keys = good.keys;
   test.each<[string, Partial<DeviceOperands>]>([
     ['keys.pageStrideWords is 252, but a page of 4 tokens has 256 words', { keys: { ...keys, pageStrideWords: 252 } }],
@@ -382,7 +481,15 @@ describe('refused, with the reason, before anything is added', () => {
     ['slidingWindowSize is 0', { slidingWindowSize: 0 }],
     ['numSinkTokens is -1', { numSinkTokens: -1 }],
     ['numRequests is 1.5', { numRequests: 1.5 }],
-    ['contextLength needs', { contextLength: storageBuffer(device, 4), numRequests: 2, keys: { ...keys, tableStride: 1 }, values: { ...good.values, tableStride: 1 } }],
+    [
+      'contextLength needs',
+      {
+        contextLength: storageBuffer(device, 4),
+        numRequests: 2,
+        keys: { ...keys, tableStride: 1 },
+        values: { ...good.values, tableStride: 1 },
+      },
+    ],
     ['output needs 128 words, but 1 are bound', { output: storageBuffer(device, 4) }],
     ['queries needs 128 words, but 1 are bound', { queries: storageBuffer(device, 4) }],
   ])('%s', (message, change) => {

@@ -126,7 +126,9 @@ export class PagedAttention {
     if (numRequests === 0) return;
     const { numQueryHeads, numKvHeads } = this.shape;
     const shape = { numRequests, numQueryHeads, numKvHeads, numPartitions };
-    const partials = this.#workspace(numPartitions === 1 ? 4 : numRequests * numQueryHeads * numPartitions * partialWords(this.shape));
+    const partials = this.#workspace(
+      numPartitions === 1 ? 4 : numRequests * numQueryHeads * numPartitions * partialWords(this.shape),
+    );
     const bindings = { ...this.#bindings(step, operands, call), partials };
     step.dispatch(this.#decode, { shape, bindings });
     if (numPartitions > 1) step.dispatch(this.#merge, { shape, bindings });
@@ -177,7 +179,9 @@ export class PagedAttention {
     const { device } = this.#context;
     const most = Math.min(device.limits.maxStorageBufferBindingSize, device.limits.maxBufferSize);
     if (bytes > most) {
-      throw attentionError(`the partial results take ${bytes} bytes, the device binds ${most}. Split the requests over several calls.`);
+      throw attentionError(
+        `the partial results take ${bytes} bytes, the device binds ${most}. Split the requests over several calls.`,
+      );
     }
     const workspace = device.createBuffer({
       label: `${LABEL} partials`,

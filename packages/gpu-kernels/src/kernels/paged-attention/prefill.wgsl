@@ -152,12 +152,13 @@ fn main(
           for (var c = 0u; c < VECS; c++) { // unroll
             value[c] = loadValue(valueWord + partWord(firstVec, c));
           }
+          var seen = array<bool, ROWS>();
           var exponent = array<f32, ROWS>();
           var beyondBase = false;
           for (var r = 0u; r < ROWS; r++) { // unroll
             let distance = position[r] - key;
-            let seen = (distance >= 0) & ((distance < params.slidingWindow) | (key < params.numSinkTokens));
-            exponent[r] = select(UNSEEN, capped(score[r]), seen);
+            seen[r] = (distance >= 0) & ((distance < params.slidingWindow) | (key < params.numSinkTokens));
+            exponent[r] = select(UNSEEN, capped(score[r]), seen[r]);
             beyondBase = beyondBase | (exponent[r] > base[r] + HEADROOM);
           }
           if (beyondBase) {
@@ -173,7 +174,7 @@ fn main(
             }
           }
           for (var r = 0u; r < ROWS; r++) { // unroll
-            if (exponent[r] != UNSEEN) {
+            if (seen[r]) {
               let weight = exp2(exponent[r] - base[r]);
               total[r] += weight;
               for (var c = 0u; c < VECS; c++) { // unroll
