@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { apiDocs } from '../checks/api-docs.mjs';
 import { changeset } from '../checks/changeset.mjs';
 import { contents } from '../checks/contents.mjs';
+import { errorCodes } from '../checks/error-codes.mjs';
 import { exportsOfPackages } from '../checks/exports.mjs';
 import { imports } from '../checks/imports.mjs';
 import { packPackages } from '../checks/pack.mjs';
@@ -24,7 +25,7 @@ import { duration, failure, faint, indented, progress, say, strong, success } fr
  */
 
 /** The long ones first, so that they overlap. `packs` marks those that look at packed packages. */
-const checks = [types, apiDocs, exportsOfPackages, contents, size, unused, imports, style, changeset, words];
+const checks = [types, apiDocs, exportsOfPackages, contents, size, unused, imports, style, errorCodes, changeset, words];
 
 /** `check [name …]`: one line for each check; 0 when all are well. */
 export async function check(names) {
