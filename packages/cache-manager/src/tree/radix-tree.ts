@@ -4,7 +4,7 @@ import type { PageId, PageTable } from '../page/page-table.ts';
 import { type BlockId, BlockTable } from './block-table.ts';
 import { ChildIndex } from './child-index.ts';
 import { SiblingOrder } from './sibling-order.ts';
-import { hashTokens } from './token-hash.ts';
+import { hashTokens, type TokenHash } from './token-hash.ts';
 import type { TokenBuffer } from './token-seq.ts';
 
 /** What the tree tells when a page that nobody holds has left it: its slot is free again. */
@@ -32,14 +32,23 @@ export class RadixTree {
   readonly #roots = new Map<string, BlockId>();
   readonly #scopeOfRoot = new Map<BlockId, string>();
   readonly #freed: PageFreed;
+  readonly #hash: TokenHash;
 
-  constructor(options: { tokensPerBlock: number; groups: readonly GroupRules[]; pages: PageTable; freed: PageFreed }) {
+  constructor(options: {
+    tokensPerBlock: number;
+    groups: readonly GroupRules[];
+    pages: PageTable;
+    freed: PageFreed;
+    /** Decides how fast blocks are found, never which. */
+    hash?: TokenHash;
+  }) {
     this.blocks = new BlockTable(options.tokensPerBlock, options.groups.length);
     this.order = new SiblingOrder(this.blocks);
     this.#index = new ChildIndex(this.blocks);
     this.#pages = options.pages;
     this.#groups = options.groups;
     this.#freed = options.freed;
+    this.#hash = options.hash ?? hashTokens;
   }
 
   /** The roots by scope key. For checks and tools. */
@@ -70,7 +79,7 @@ export class RadixTree {
     if (blocks.lower[only] === NONE && blocks.higher[only] === NONE) {
       return blocks.numTokens[only] === count && blocks.commonPrefix(only, tokens, offset, count) === count ? only : NONE;
     }
-    const hash = hashTokens(tokens.values, offset, count);
+    const hash = this.#hash(tokens.values, offset, count);
     for (let at = this.#index.start(parent, hash); ; at++) {
       const block = this.#index.candidate(at);
       if (block === NONE) return NONE;
@@ -85,7 +94,7 @@ export class RadixTree {
    */
   insertChild(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
     const { blocks } = this;
-    const block = blocks.create(blocks.ordinal[parent] + 1, tokens, offset, count, hashTokens(tokens.values, offset, count));
+    const block = blocks.create(blocks.ordinal[parent] + 1, tokens, offset, count, this.#hash(tokens.values, offset, count));
     blocks.parent[block] = parent;
     this.order.insert(block);
     this.#index.insert(block);

@@ -1,4 +1,7 @@
-/** A fast 32-bit hash of `count` token ids from `offset` on. It narrows a lookup; tokens decide. */
+/** A 32-bit hash of `count` token ids from `offset` on. It narrows a lookup; tokens decide. */
+export type TokenHash = (values: Uint32Array, offset: number, count: number) => number;
+
+/** A fast one. Anybody can construct collisions; they cost time and nothing else. */
 export function hashTokens(values: Uint32Array, offset: number, count: number): number {
   let hash = count | 0;
   for (let i = offset; i < offset + count; i++) {
