@@ -32,16 +32,22 @@ describe('a prompt is cut', () => {
 
 test('chunks are in order, never longer than allowed, and end with the prompt', () => {
   fc.assert(
-    fc.property(fc.nat(400), fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1, max: 64 }), fc.nat(500), (matched, rest, chunkTokens, sharedDepth) => {
-      const promptLength = matched + rest;
-      const ends = plan({ matched, promptLength, chunkTokens, sharedDepth: Math.min(sharedDepth, promptLength) });
-      expect(ends.at(-1)).toBe(promptLength);
-      let start = matched;
-      for (const end of ends) {
-        expect(end - start).toBeGreaterThan(0);
-        expect(end - start).toBeLessThanOrEqual(chunkTokens);
-        start = end;
-      }
-    }),
+    fc.property(
+      fc.nat(400),
+      fc.integer({ min: 1, max: 400 }),
+      fc.integer({ min: 1, max: 64 }),
+      fc.nat(500),
+      (matched, rest, chunkTokens, sharedDepth) => {
+        const promptLength = matched + rest;
+        const ends = plan({ matched, promptLength, chunkTokens, sharedDepth: Math.min(sharedDepth, promptLength) });
+        expect(ends.at(-1)).toBe(promptLength);
+        let start = matched;
+        for (const end of ends) {
+          expect(end - start).toBeGreaterThan(0);
+          expect(end - start).toBeLessThanOrEqual(chunkTokens);
+          start = end;
+        }
+      },
+    ),
   );
 });

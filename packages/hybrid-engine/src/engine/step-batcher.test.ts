@@ -3,7 +3,11 @@ import { expect, test } from 'vitest';
 import type { SequenceChunk } from './gpu-model.ts';
 import { StepBatcher } from './step-batcher.ts';
 
-const chunk = (numTokens: number, start = 0): SequenceChunk => ({ cache: {} as KvCache, tokens: new Uint32Array(numTokens), start });
+const chunk = (numTokens: number, start = 0): SequenceChunk => ({
+  cache: {} as KvCache,
+  tokens: new Uint32Array(numTokens),
+  start,
+});
 
 /** A model that notes which chunks ran together and answers each with its start position. */
 function recordingModel() {
