@@ -57,7 +57,7 @@ export class GpuModel {
   readonly #attention: AttentionMixer;
   readonly #mamba: MambaMixer;
 
-  /** Uploads the weights and allocates the activations of steps of up to `maxTokens` tokens. */
+  /** Uploads the weights and allocates the activations of steps of up to `maxTokens` tokens. What throws leaves nothing allocated. */
   static async create(options: {
     model: HybridModel;
     device: GPUDevice;
@@ -65,20 +65,28 @@ export class GpuModel {
     maxTokens: number;
   }): Promise<GpuModel> {
     const weights = await GpuWeights.upload(options.device, options.model);
-    const gpuModel = new GpuModel(options, weights);
-    await Promise.all([gpuModel.#attention.warmUp(), gpuModel.#mamba.warmUp(gpuModel.#context)]);
-    return gpuModel;
+    const workspace = createWorkspace(options.device, options.model.config, options.maxTokens);
+    try {
+      const gpuModel = new GpuModel(options, weights, workspace);
+      await Promise.all([gpuModel.#attention.warmUp(), gpuModel.#mamba.warmUp(gpuModel.#context)]);
+      return gpuModel;
+    } catch (error) {
+      weights.destroy();
+      destroyWorkspace(workspace);
+      throw error;
+    }
   }
 
   private constructor(
     { model, device, manager, maxTokens }: { model: HybridModel; device: GPUDevice; manager: KvCacheManager; maxTokens: number },
     weights: GpuWeights,
+    workspace: Workspace,
   ) {
     this.tokensPerBlock = manager.layout.tokensPerBlock;
     this.#config = model.config;
     this.#context = ComputeContext.of(device);
     this.#weights = weights;
-    this.#workspace = createWorkspace(device, model.config, maxTokens);
+    this.#workspace = workspace;
     this.#readback = new Readback(device, 4 * model.config.vocabSize * maxTokens);
     this.#pages = new PagedBuffers(manager, manager.bufferGrouping.flat() as BufferId[]);
     this.#maxTokens = maxTokens;
@@ -108,22 +116,49 @@ export class GpuModel {
   destroy(): void {
     this.#weights.destroy();
     this.#attention.destroy();
+    this.#readback.destroy();
     destroyWorkspace(this.#workspace);
   }
 
   #record(step: ComputeStep, chunks: readonly SequenceChunk[], numTokens: number): void {
     const { hidden, expanded } = this.#workspace;
     const { normEps: eps } = this.#config;
-    const input: StepInput = { step, chunks, numTokens, pagesOf: this.#pages.bind(step, chunks.map(({ cache }) => cache)) };
+    const input: StepInput = {
+      step,
+      chunks,
+      numTokens,
+      pagesOf: this.#pages.bind(
+        step,
+        chunks.map(({ cache }) => cache),
+      ),
+    };
     const attention = this.#attention.begin(input);
     const mamba = this.#mamba.begin(input);
-    recordEmbed(step, { numTokens, tokens: uploadTokens(step, chunks, numTokens), embedding: this.#weights.embedding, output: hidden });
+    recordEmbed(step, {
+      numTokens,
+      tokens: uploadTokens(step, chunks, numTokens),
+      embedding: this.#weights.embedding,
+      output: hidden,
+    });
     this.#weights.layers.forEach((layer, layerId) => {
       if (layer.kind === 'M') mamba(layer, layerId);
       else attention(layer, layerId);
       const norm = { weight: layer.norm2, eps };
-      recordMatmul(step, { numTokens, input: { buffer: hidden }, norm, weight: layer.gateUp, output: { buffer: expanded }, epilogue: 'swiglu' });
-      recordMatmul(step, { numTokens, input: { buffer: expanded }, weight: layer.down, output: { buffer: hidden }, epilogue: 'add' });
+      recordMatmul(step, {
+        numTokens,
+        input: { buffer: hidden },
+        norm,
+        weight: layer.gateUp,
+        output: { buffer: expanded },
+        epilogue: 'swiglu',
+      });
+      recordMatmul(step, {
+        numTokens,
+        input: { buffer: expanded },
+        weight: layer.down,
+        output: { buffer: hidden },
+        epilogue: 'add',
+      });
     });
     this.#recordLogits(step, chunks);
   }
@@ -138,7 +173,13 @@ export class GpuModel {
       end += tokens.length;
       rows[request] = end - 1;
     });
-    recordGatherRows(step, { numRows: rows.length, rowSize: dModel, rows: step.upload(rows), source: hidden, output: lastHidden });
+    recordGatherRows(step, {
+      numRows: rows.length,
+      rowSize: dModel,
+      rows: step.upload(rows),
+      source: hidden,
+      output: lastHidden,
+    });
     const { embedding: weight, norm } = this.#weights;
     recordMatmul(step, {
       numTokens: rows.length,
@@ -153,7 +194,10 @@ export class GpuModel {
     const { vocabSize } = this.#config;
     const bytes = new Uint8Array(numRequests * vocabSize * 4);
     await this.#readback.read('logits', [{ buffer: this.#workspace.logits, offset: 0, size: bytes.length }], bytes);
-    return Array.from({ length: numRequests }, (_, request) => new Float32Array(bytes.buffer, request * vocabSize * 4, vocabSize));
+    return Array.from(
+      { length: numRequests },
+      (_, request) => new Float32Array(bytes.buffer, request * vocabSize * 4, vocabSize),
+    );
   }
 }
 

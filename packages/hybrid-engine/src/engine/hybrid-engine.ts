@@ -8,6 +8,7 @@ import { EngineError } from './engine-error.ts';
 import { type GeneratedToken, type GenerationReport, type GenerationRequest, groupReuse } from './generation.ts';
 import { GpuModel, type StepCosts } from './gpu-model.ts';
 import { StepBatcher } from './step-batcher.ts';
+import { maxStepTokens } from './workspace.ts';
 
 export interface HybridEngineOptions {
   model: HybridModel;
@@ -22,6 +23,14 @@ export interface HybridEngineOptions {
 
 const DEFAULT_CHUNK_TOKENS = 128;
 
+interface EngineParts {
+  model: HybridModel;
+  manager: KvCacheManager;
+  pageDevice: WebGpuPageDevice;
+  gpuModel: GpuModel;
+  chunkTokens: number;
+}
+
 /**
  * A hybrid model that answers on WebGPU, with everything it remembers in the pages of one cache manager: the index tables of
  * every step come from the manager, and nothing of a request is kept outside the pools.
@@ -31,6 +40,7 @@ const DEFAULT_CHUNK_TOKENS = 128;
 export class HybridEngine {
   readonly model: HybridModel;
   readonly manager: KvCacheManager;
+  readonly #pageDevice: WebGpuPageDevice;
   readonly #gpuModel: GpuModel;
   readonly #batcher: StepBatcher;
   readonly #chunkTokens: number;
@@ -43,26 +53,37 @@ export class HybridEngine {
    */
   static async create(options: HybridEngineOptions): Promise<HybridEngine> {
     const { chunkTokens = DEFAULT_CHUNK_TOKENS } = options;
-    if (!Number.isInteger(chunkTokens) || chunkTokens < 1) {
-      throw new EngineError('engine-options', `chunkTokens is ${chunkTokens}; it must be a whole number of tokens, at least 1`);
+    const mostTokens = maxStepTokens(options.model.config, options.device.limits);
+    if (!Number.isInteger(chunkTokens) || chunkTokens < 1 || chunkTokens > mostTokens) {
+      throw new EngineError(
+        'engine-options',
+        `chunkTokens is ${chunkTokens}; it must be a whole number of tokens from 1 to ${mostTokens}, the most whose activations this device can bind`,
+      );
     }
     const config = engineCacheConfig(options.model.config, options.cache ?? {}, chunkTokens);
-    const manager = new KvCacheManager({ config, device: new WebGpuPageDevice(options.device), debugChecks: options.debugChecks });
+    const pageDevice = new WebGpuPageDevice(options.device);
+    const manager = new KvCacheManager({ config, device: pageDevice, debugChecks: options.debugChecks });
     try {
       await manager.ready();
       const gpuModel = await GpuModel.create({ model: options.model, device: options.device, manager, maxTokens: chunkTokens });
-      return new HybridEngine(options.model, manager, gpuModel, chunkTokens);
+      return new HybridEngine({ model: options.model, manager, pageDevice, gpuModel, chunkTokens });
     } catch (error) {
       await manager.close({ force: true });
+      pageDevice.destroy();
       throw error;
     }
   }
 
-  private constructor(model: HybridModel, manager: KvCacheManager, gpuModel: GpuModel, chunkTokens: number) {
+  private constructor({ model, manager, pageDevice, gpuModel, chunkTokens }: EngineParts) {
     this.model = model;
     this.manager = manager;
+    this.#pageDevice = pageDevice;
     this.#gpuModel = gpuModel;
-    this.#batcher = new StepBatcher((chunks) => gpuModel.step(chunks), chunkTokens);
+    this.#batcher = new StepBatcher((chunks) => {
+      // The pages of chunks that waited through a `close` are gone.
+      this.#requireOpen();
+      return gpuModel.step(chunks);
+    }, chunkTokens);
     this.#chunkTokens = chunkTokens;
   }
 
@@ -118,13 +139,17 @@ export class HybridEngine {
         totalMs: performance.now() - started,
         finishReason,
       };
+    } catch (error) {
+      throw this.#closed ? closedError(error) : error;
     } finally {
       cache.close();
     }
   }
 
   /** Answers a prompt and returns when it is done. Errors as `generate`. */
-  async complete(request: GenerationRequest): Promise<{ tokens: number[]; logProbabilities: number[]; report: GenerationReport }> {
+  async complete(
+    request: GenerationRequest,
+  ): Promise<{ tokens: number[]; logProbabilities: number[]; report: GenerationReport }> {
     const tokens: number[] = [];
     const logProbabilities: number[] = [];
     const steps = this.generate(request);
@@ -136,11 +161,15 @@ export class HybridEngine {
     }
   }
 
-  /** Closes open requests and gives the device's memory back. Does nothing the second time. */
+  /**
+   * Gives the device's memory back. Requests under way end with `engine-closed` when they need it next. Does nothing the
+   * second time.
+   */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     await this.manager.close({ force: true });
+    this.#pageDevice.destroy();
     this.#gpuModel.destroy();
   }
 
@@ -201,14 +230,20 @@ export class HybridEngine {
     if (prompt.length === 0) throw new EngineError('prompt-invalid', 'the prompt has no tokens; give at least one');
     for (let i = 0; i < prompt.length; i++) {
       if (Number.isInteger(prompt[i]) && prompt[i] >= 0 && prompt[i] < vocabSize) continue;
-      throw new EngineError('prompt-invalid', `token ${i} of the prompt is ${prompt[i]}; this model has tokens 0 to ${vocabSize - 1}`);
+      throw new EngineError(
+        'prompt-invalid',
+        `token ${i} of the prompt is ${prompt[i]}; this model has tokens 0 to ${vocabSize - 1}`,
+      );
     }
     if (!Number.isInteger(maxNewTokens) || maxNewTokens < 1) {
       throw new EngineError('engine-options', `maxNewTokens is ${maxNewTokens}; it must be a whole number, at least 1`);
     }
     for (const border of turnBorders) {
       if (Number.isInteger(border) && border > 0 && border <= prompt.length) continue;
-      throw new EngineError('engine-options', `turn border ${border} is not a token count of a prompt of ${prompt.length} tokens`);
+      throw new EngineError(
+        'engine-options',
+        `turn border ${border} is not a token count of a prompt of ${prompt.length} tokens`,
+      );
     }
     const mostTokens = this.manager.clampSequenceLength(prompt.length + maxNewTokens - 1);
     if (prompt.length + maxNewTokens - 1 > mostTokens) {
@@ -228,6 +263,11 @@ export class HybridEngine {
   }
 
   #requireOpen(): void {
-    if (this.#closed) throw new EngineError('engine-closed', 'the engine was closed');
+    if (this.#closed) throw closedError();
   }
+}
+
+/** @param cause what a request ran into when its memory was gone */
+function closedError(cause?: unknown): EngineError {
+  return new EngineError('engine-closed', 'the engine was closed; make a new one', cause === undefined ? {} : { cause });
 }

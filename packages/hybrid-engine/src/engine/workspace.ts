@@ -26,27 +26,39 @@ export interface Workspace {
   logits: GPUBuffer;
 }
 
+/** The most tokens of one step, of all requests together, whose activations a device with these limits can bind. */
+export function maxStepTokens(
+  config: HybridModelConfig,
+  limits: Pick<GPUSupportedLimits, 'maxBufferSize' | 'maxStorageBufferBindingSize'>,
+): number {
+  const longestRow = Math.max(...Object.values(rowSizes(config)));
+  return Math.floor(Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize) / (4 * longestRow));
+}
+
 /** Allocates the activations of steps of up to `maxTokens` tokens, of all requests together. The caller destroys them. */
 export function createWorkspace(device: GPUDevice, config: HybridModelConfig, maxTokens: number): Workspace {
-  const rows = (name: string, rowValues: number): GPUBuffer =>
-    device.createBuffer({
-      label: `bufferwise ${name} [${maxTokens}, ${rowValues}] f32`,
-      size: maxTokens * rowValues * 4,
-      usage: STORAGE_COPY,
-    });
-  return {
-    hidden: rows('hidden', config.dModel),
-    qkv: rows('qkv', qkvSize(config)),
-    attended: rows('attended', config.numHeads * config.headDim),
-    projection: rows('projection', ssmProjectionSize(config)),
-    convolved: rows('convolved', ssmConvChannels(config)),
-    mixed: rows('mixed', config.ssmInner),
-    expanded: rows('expanded', config.mlpHidden),
-    lastHidden: rows('last hidden', config.dModel),
-    logits: rows('logits', config.vocabSize),
-  };
+  const buffers = Object.entries(rowSizes(config)).map(([name, size]) => {
+    const label = `bufferwise ${name} [${maxTokens}, ${size}] f32`;
+    return [name, device.createBuffer({ label, size: maxTokens * size * 4, usage: STORAGE_COPY })];
+  });
+  return Object.fromEntries(buffers);
 }
 
 export function destroyWorkspace(workspace: Workspace): void {
   for (const buffer of Object.values(workspace) as GPUBuffer[]) buffer.destroy();
+}
+
+/** Values of one row of each activation. */
+function rowSizes(config: HybridModelConfig): Record<keyof Workspace, number> {
+  return {
+    hidden: config.dModel,
+    qkv: qkvSize(config),
+    attended: config.numHeads * config.headDim,
+    projection: ssmProjectionSize(config),
+    convolved: ssmConvChannels(config),
+    mixed: config.ssmInner,
+    expanded: config.mlpHidden,
+    lastHidden: config.dModel,
+    logits: config.vocabSize,
+  };
 }
