@@ -1,5 +1,5 @@
 import { BufferwiseError } from '@bufferwise/core-policy';
-import { defineCommand, renderUsage, runCommand, type CommandDef } from 'citty';
+import { type CommandDef, defineCommand, renderUsage, runCommand } from 'citty';
 import { CliError } from './cli-error.ts';
 import { demo } from './commands/demo.ts';
 import { generate } from './commands/generate.ts';
@@ -20,7 +20,9 @@ async function run(argv: readonly string[]): Promise<number> {
     return 0;
   }
   if (command === undefined) {
-    process.stderr.write(`bufferwise: unknown command ${JSON.stringify(name)}; there are ${Object.keys(commands).join(' and ')}\n`);
+    process.stderr.write(
+      `bufferwise: unknown command ${JSON.stringify(name)}; there are ${Object.keys(commands).join(' and ')}\n`,
+    );
     return 1;
   }
   if (rest.includes('--help') || rest.includes('-h')) {

@@ -29,9 +29,14 @@ interface Outcome {
 
 function bufferwise(...args: string[]): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [command, ...args], { maxBuffer: 2 ** 26, env: { ...process.env, NO_COLOR: '1' } }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [command, ...args],
+      { maxBuffer: 2 ** 26, env: { ...process.env, NO_COLOR: '1' } },
+      (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
+      },
+    );
   });
 }
 
@@ -63,7 +68,9 @@ describe('bufferwise demo', () => {
   it('answers three requests the same with reuse and without, and says what reuse saved', async () => {
     const { code, stdout, stderr } = await bufferwise('demo', '--max-new-tokens', '8');
     expect(stderr).toBe('');
-    expect(stdout).toContain('Request B put 5 of its 550 prompt tokens through the model: exactly those after the shared beginning.');
+    expect(stdout).toContain(
+      'Request B put 5 of its 550 prompt tokens through the model: exactly those after the shared beginning.',
+    );
     expect(stdout).toContain('Every answer is the same, token by token, with reuse and without.');
     expect(stdout).toMatch(/│ B with reuse +│ +550 │ +545 │ +145 │ +545 │ +5 │/);
     expect(code).toBe(0);
@@ -73,10 +80,25 @@ describe('bufferwise demo', () => {
 describe('bufferwise generate', () => {
   it('answers the expected prompts in order, token by token, each reusing what it can', async () => {
     const { prompts } = JSON.parse(await readFile(join(MODEL, 'expected.json'), 'utf8'));
-    const file = await promptsFile('expected.jsonl', prompts.map(({ text, ids }: { text: string; ids: number[] }, i: number) => (i % 2 ? { ids } : { text })));
-    const { code, stdout } = await bufferwise('generate', '--model', MODEL, '--prompts', file, '--max-new-tokens', '40', '--json');
+    const file = await promptsFile(
+      'expected.jsonl',
+      prompts.map(({ text, ids }: { text: string; ids: number[] }, i: number) => (i % 2 ? { ids } : { text })),
+    );
+    const { code, stdout } = await bufferwise(
+      'generate',
+      '--model',
+      MODEL,
+      '--prompts',
+      file,
+      '--max-new-tokens',
+      '40',
+      '--json',
+    );
     expect(code).toBe(0);
-    const lines = stdout.trimEnd().split('\n').map((line) => JSON.parse(line));
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
     expect(lines).toHaveLength(prompts.length);
     lines.forEach((line, i) => {
       expect(line.ids).toEqual(prompts[i].ids);
@@ -127,7 +149,9 @@ describe('one clear error and exit code 1 for', () => {
   });
 
   it('a config that does not fit the weights', async () => {
-    const model = await brokenModel('config.json', (bytes) => Buffer.from(bytes.toString().replace('"mlp_hidden": 256', '"mlp_hidden": 128')));
+    const model = await brokenModel('config.json', (bytes) =>
+      Buffer.from(bytes.toString().replace('"mlp_hidden": 256', '"mlp_hidden": 128')),
+    );
     expectOneClearError(await generate(model), /config does not fit the weights/);
   });
 

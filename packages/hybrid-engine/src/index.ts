@@ -1,5 +1,10 @@
 // The engine
-export { DEFAULT_DEVICE_BYTES, DEFAULT_TOKENS_PER_BLOCK, type EngineCacheOptions, engineCacheConfig } from './engine/cache-config.ts';
+export {
+  DEFAULT_DEVICE_BYTES,
+  DEFAULT_TOKENS_PER_BLOCK,
+  type EngineCacheOptions,
+  engineCacheConfig,
+} from './engine/cache-config.ts';
 export { EngineError, type EngineErrorCode } from './engine/engine-error.ts';
 export type { GeneratedToken, GenerationReport, GenerationRequest, GroupReuse } from './engine/generation.ts';
 export type { StepCosts } from './engine/gpu-model.ts';

@@ -29,7 +29,9 @@ export const demo = defineCommand({
     try {
       const engine = await HybridEngine.create({ model, device, cache: { deviceBytes } });
       const { layerPattern } = model.config;
-      print(`${pc.bold(model.config.name)}: ${layerPattern.length} layers ${layerPattern} (M = Mamba-2, S = sliding window, F = full attention) on ${name}\n`);
+      print(
+        `${pc.bold(model.config.name)}: ${layerPattern.length} layers ${layerPattern} (M = Mamba-2, S = sliding window, F = full attention) on ${name}\n`,
+      );
       print(`${pc.dim(`${SHARED_PROMPT.slice(0, 160)} …`)}\n`);
       const sharedTokens = model.tokenizer.encode(SHARED_PROMPT).length;
       print(`All requests begin with these ${SHARED_PROMPT.length} characters of Moby-Dick, ${sharedTokens} tokens.\n\n`);
@@ -60,14 +62,20 @@ const terminal: DemoObserver = {
 };
 
 /** What the counted work says. */
-function judge(withReuse: readonly DemoResult[], withoutReuse: readonly DemoResult[], sharedTokens: number): { passed: boolean; text: string } {
+function judge(
+  withReuse: readonly DemoResult[],
+  withoutReuse: readonly DemoResult[],
+  sharedTokens: number,
+): { passed: boolean; text: string } {
   const lines: string[] = [];
   const { computedTokens, promptTokens } = withReuse[1].report;
   const rest = promptTokens - sharedTokens;
   const onlyTheRest = computedTokens === rest;
   lines.push(
     onlyTheRest
-      ? pc.green(`Request B put ${computedTokens} of its ${promptTokens} prompt tokens through the model: exactly those after the shared beginning.`)
+      ? pc.green(
+          `Request B put ${computedTokens} of its ${promptTokens} prompt tokens through the model: exactly those after the shared beginning.`,
+        )
       : pc.red(`Request B put ${computedTokens} tokens through the model, but only ${rest} come after the shared beginning.`),
   );
   const differing = withReuse.filter((result, i) => !isSameText(result, withoutReuse[i]));

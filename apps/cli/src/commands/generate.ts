@@ -7,7 +7,12 @@ import { readPrompts } from '../input/prompts-file.ts';
 
 const args = {
   model: { type: 'string', description: 'Folder of the model', valueHint: 'DIR', default: DEMO_MODEL_FOLDER },
-  prompts: { type: 'string', description: 'Prompts, one a line: {"text": …} or {"ids": […]}', valueHint: 'FILE.jsonl', required: true },
+  prompts: {
+    type: 'string',
+    description: 'Prompts, one a line: {"text": …} or {"ids": […]}',
+    valueHint: 'FILE.jsonl',
+    required: true,
+  },
   'max-new-tokens': { type: 'string', description: 'Tokens to generate for each prompt', valueHint: 'N', default: '40' },
   'memory-mib': { type: 'string', description: 'Memory for all pages, in MiB', valueHint: 'N', default: '64' },
   json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },

@@ -5,10 +5,23 @@ import pc from 'picocolors';
 import type { DemoResult } from './run-requests.ts';
 
 /** The demo's one table: what each request was spared, group by group, and what it cost, with reuse and without. */
-export function reportTable(manager: KvCacheManager, withReuse: readonly DemoResult[], withoutReuse: readonly DemoResult[]): string {
+export function reportTable(
+  manager: KvCacheManager,
+  withReuse: readonly DemoResult[],
+  withoutReuse: readonly DemoResult[],
+): string {
   const groups = Array.from({ length: manager.lifecycles.size }, (_, id) => describeLifecycle(manager.lifecycles.lifecycles[id]));
   const table = new Table({
-    head: ['request', 'prompt', ...groups.map((group) => `reused\n${group}`), 'computed', 'first token', 'pages', 'memory', 'same text'],
+    head: [
+      'request',
+      'prompt',
+      ...groups.map((group) => `reused\n${group}`),
+      'computed',
+      'first token',
+      'pages',
+      'memory',
+      'same text',
+    ],
     colAligns: ['left', ...new Array(groups.length + 5).fill('right'), 'left'],
     style: { head: pc.isColorSupported ? ['cyan'] : [], border: pc.isColorSupported ? ['gray'] : [], compact: true },
   });

@@ -9,7 +9,8 @@ export function refuseUnknown(command: string, args: Readonly<Record<string, unk
     throw new CliError(`${command}: unknown flag --${name}; see bufferwise ${command} --help`);
   }
   const [extra] = args._ as string[];
-  if (extra !== undefined) throw new CliError(`${command}: unexpected argument ${JSON.stringify(extra)}; see bufferwise ${command} --help`);
+  if (extra !== undefined)
+    throw new CliError(`${command}: unexpected argument ${JSON.stringify(extra)}; see bufferwise ${command} --help`);
 }
 
 /** A whole number given as text, within bounds. */

@@ -15,7 +15,9 @@ export async function readModelFolder(folder: string): Promise<HybridModel> {
       try {
         return new Uint8Array(await readFile(path));
       } catch (cause) {
-        throw new CliError(`cannot read ${path}: ${(cause as NodeJS.ErrnoException).code ?? cause}. --model takes a folder with config.json, tokenizer.json and model.safetensors`);
+        throw new CliError(
+          `cannot read ${path}: ${(cause as NodeJS.ErrnoException).code ?? cause}. --model takes a folder with config.json, tokenizer.json and model.safetensors`,
+        );
       }
     }),
   );

@@ -8,7 +8,9 @@ export async function readPrompts(path: string, tokenizer: Tokenizer): Promise<U
   try {
     text = await readFile(path, 'utf8');
   } catch (cause) {
-    throw new CliError(`cannot read ${path}: ${(cause as NodeJS.ErrnoException).code ?? cause}. --prompts takes a file with one JSON object a line`);
+    throw new CliError(
+      `cannot read ${path}: ${(cause as NodeJS.ErrnoException).code ?? cause}. --prompts takes a file with one JSON object a line`,
+    );
   }
   const prompts: Uint32Array[] = [];
   for (const [index, line] of text.split('\n').entries()) {
@@ -25,9 +27,11 @@ function readPrompt(line: string, where: string, tokenizer: Tokenizer): Uint32Ar
   } catch {
     throw new CliError(`${where} is not JSON; write {"text": "…"} or {"ids": […]}`);
   }
-  const { text, ids, ...rest } = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as Record<string, unknown>) : {};
+  const { text, ids, ...rest } =
+    typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as Record<string, unknown>) : {};
   const unknown = Object.keys(rest);
-  if (unknown.length > 0) throw new CliError(`${where}: unknown field ${JSON.stringify(unknown[0])}; a prompt has "text" or "ids"`);
+  if (unknown.length > 0)
+    throw new CliError(`${where}: unknown field ${JSON.stringify(unknown[0])}; a prompt has "text" or "ids"`);
   if ((text === undefined) === (ids === undefined)) throw new CliError(`${where}: a prompt has either "text" or "ids"`);
   if (text !== undefined) {
     if (typeof text !== 'string' || text === '') throw new CliError(`${where}: "text" must be a string that is not empty`);

@@ -85,7 +85,13 @@ export class AttentionMixer {
       };
       if (oneTokenEach) this.#attention.decode(step, { ...operands, maxContextLength });
       else this.#attention.prefill(step, { ...operands, numTokens, queryStart: shared.queryStart });
-      recordMatmul(step, { numTokens, input: { buffer: attended }, weight: weights.out, output: { buffer: hidden }, epilogue: 'add' });
+      recordMatmul(step, {
+        numTokens,
+        input: { buffer: attended },
+        weight: weights.out,
+        output: { buffer: hidden },
+        epilogue: 'add',
+      });
     };
   }
 

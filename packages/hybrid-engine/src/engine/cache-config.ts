@@ -1,4 +1,10 @@
-import { type CacheConfig, type CacheConfigInput, defineCacheConfig, type LifecycleId, LifecycleRegistry } from '@bufferwise/core-policy';
+import {
+  type CacheConfig,
+  type CacheConfigInput,
+  defineCacheConfig,
+  type LifecycleId,
+  LifecycleRegistry,
+} from '@bufferwise/core-policy';
 import { cacheLayers } from '../model/layers.ts';
 import type { HybridModelConfig } from '../model/model-config.ts';
 
@@ -30,7 +36,9 @@ export function engineCacheConfig(model: HybridModelConfig, options: EngineCache
 /** Bytes that one chunk leaves in each group: its blocks, and one snapshot of the state at its end. */
 function bytesOfChunk(config: CacheConfig, chunkTokens: number): number[] {
   const registry = LifecycleRegistry.fromConfig(config);
-  const sizes = new Map(config.layers.flatMap(({ layerId, buffers }) => buffers.map(({ role, size }) => [`${layerId} ${role}`, size])));
+  const sizes = new Map(
+    config.layers.flatMap(({ layerId, buffers }) => buffers.map(({ role, size }) => [`${layerId} ${role}`, size])),
+  );
   return registry.bufferGrouping.map((buffers, index) => {
     const bytes = buffers.reduce((sum, { layerId, role }) => sum + (sizes.get(`${layerId} ${role}`) ?? 0), 0);
     const isState = registry.get(index as LifecycleId).kind === 'ssm';

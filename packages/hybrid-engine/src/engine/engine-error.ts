@@ -17,7 +17,6 @@ export type EngineErrorCode =
 export class EngineError extends BufferwiseError {
   declare readonly code: EngineErrorCode;
 
-  // biome-ignore lint/complexity/noUselessConstructor: narrows the code
   constructor(code: EngineErrorCode, message: string, options?: { cause?: unknown }) {
     super(code, message, options);
   }

@@ -71,7 +71,13 @@ export class MambaMixer {
         weight: weights.gatedNorm,
         eps,
       });
-      recordMatmul(step, { numTokens, input: { buffer: mixed }, weight: weights.outProjection, output: { buffer: hidden }, epilogue: 'add' });
+      recordMatmul(step, {
+        numTokens,
+        input: { buffer: mixed },
+        weight: weights.outProjection,
+        output: { buffer: hidden },
+        epilogue: 'add',
+      });
     };
   }
 }

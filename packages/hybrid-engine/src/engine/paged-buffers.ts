@@ -22,7 +22,7 @@ export class PagedBuffers {
   constructor(manager: KvCacheManager, bufferIds: readonly BufferId[]) {
     this.#manager = manager;
     this.#table = new StepTable(manager.layout, bufferIds);
-    bufferIds.forEach((id, position) => this.#positions.set(keyOf(id), position));
+    for (const [position, id] of bufferIds.entries()) this.#positions.set(keyOf(id), position);
   }
 
   /** Reads where the requests' pages are now, and returns what finds a buffer's tables among it. */

@@ -82,7 +82,7 @@ export class StepBatcher {
       const pending = this.#run(batch.map(({ chunk }) => chunk));
       for (const { onSubmitted } of batch) onSubmitted();
       const logits = await pending;
-      batch.forEach(({ onLogits }, i) => onLogits(logits[i]));
+      for (const [i, { onLogits }] of batch.entries()) onLogits(logits[i]);
     } catch (error) {
       for (const { onError } of batch) onError(error);
     }
