@@ -86,8 +86,8 @@ interface TailPage {
  * Publishes what a match at exactly the committed count needs besides full blocks: the attention pages of the partial last
  * block, and the state after the last token.
  *
- * `copy`: the request goes on writing, so copies go into the tree; each that finds no slot is counted as missed and left
- * out. `move`: the request writes no more, so its own pages do.
+ * `copy`: the request goes on writing, so copies go into the tree; each that finds no slot, or only that of a page of higher
+ * priority, is counted as missed and left out. `move`: the request writes no more, so its own pages do.
  */
 export function publishTail(state: RequestState, how: 'copy' | 'move', parts: { tail: boolean; state: boolean }): void {
   const { tokensPerBlock } = state.manager.config;
@@ -134,10 +134,11 @@ function findTailBlock(state: RequestState, ordinal: number, inBlock: number, ca
   tree.order.seek(parent, state.tokens, offset, inBlock);
   for (let child = tree.order.behind; child !== NONE; child = tree.blocks.nextSibling[child]) {
     if (tree.blocks.commonPrefix(child, state.tokens, offset, inBlock) < inBlock) break;
-    const room = wantedPages(state, candidates, child, inBlock).length;
+    const room = countWanted(state, candidates, child, inBlock);
     if (room <= most) continue;
     most = room;
     best = child;
+    if (room === candidates.length) break;
   }
   return best;
 }
@@ -145,6 +146,12 @@ function findTailBlock(state: RequestState, ordinal: number, inBlock: number, ca
 function wantedPages(state: RequestState, candidates: readonly TailPage[], block: BlockId, inBlock: number): TailPage[] {
   if (block === NONE) return [...candidates];
   return candidates.filter(({ group }) => state.manager.tree.wants(block, group.rules.id, inBlock));
+}
+
+function countWanted(state: RequestState, candidates: readonly TailPage[], block: BlockId, inBlock: number): number {
+  let count = 0;
+  for (const { group } of candidates) if (state.manager.tree.wants(block, group.rules.id, inBlock)) count++;
+  return count;
 }
 
 function linkAll(state: RequestState, wanted: readonly TailPage[], ordinal: number, inBlock: number): void {
@@ -162,7 +169,7 @@ function linkCopies(state: RequestState, wanted: readonly TailPage[], ordinal: n
   const copies: TailPage[] = [];
   for (const { group, page, priority } of wanted) {
     const { poolGroup, id } = group.rules;
-    if (storage.free(poolGroup) + storage.evictable(poolGroup) === 0) {
+    if (!storage.hasRoomFor(poolGroup, priority)) {
       missedSnapshots[id]++;
       continue;
     }

@@ -89,6 +89,14 @@ export class StorageManager {
     return slots.slots - slots.free - droppable.count;
   }
 
+  /** Whether a slot is free, or held by nothing better than a droppable page of at most this priority. */
+  hasRoomFor(poolGroup: number, priority: number): boolean {
+    const { slots, droppable } = this.poolGroups[poolGroup];
+    if (slots.free > 0) return true;
+    const victim = droppable.first();
+    return victim !== NONE && this.pages.priority[victim] <= priority;
+  }
+
   /** Evicts until `count` slots of the pool group are free. The caller has made sure that free and evictable suffice. */
   makeRoom(poolGroup: number, count: number): void {
     const { slots, droppable } = this.poolGroups[poolGroup];

@@ -1,7 +1,7 @@
 import { divUp } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
-import type { BlockId } from '../tree/block-table.ts';
+import type { BlockId, BlockTable } from '../tree/block-table.ts';
 import { InvariantError } from './invariant-error.ts';
 
 /** See `checkInvariants`. */
@@ -19,7 +19,7 @@ export function checkState(state: ManagerState): void {
 
 type Expect = (holds: boolean, text: () => string) => void;
 
-/** Every block is reachable, linked both ways, listed in the index, and has pages or children; only full blocks have children. */
+/** Every block is reachable, linked both ways, in its place among its siblings, in the index, and has pages or children; only full blocks have children. */
 function checkTree(state: ManagerState, expect: Expect): void {
   const { blocks, order, roots } = state.tree;
   let reached = 0;
@@ -27,8 +27,11 @@ function checkTree(state: ManagerState, expect: Expect): void {
     reached++;
     let children = 0;
     let previous = NONE;
+    const ordered = searchOrder(blocks, blocks.childRoot[block]);
     for (let child = order.first(block); child !== NONE; child = blocks.nextSibling[child]) {
       children++;
+      expect(ordered[children - 1] === child, () => `block ${child} is not where a search among its siblings looks for it`);
+      expect(state.tree.isIndexed(child), () => `block ${child} is not in the index`);
       expect(blocks.parent[child] === block, () => `block ${child} does not name its parent ${block}`);
       expect(blocks.previousSibling[child] === previous, () => `block ${child} does not name its sibling ${previous}`);
       expect(blocks.ordinal[child] === blocks.ordinal[block] + 1, () => `block ${child} has ordinal ${blocks.ordinal[child]}`);
@@ -57,6 +60,12 @@ function checkTree(state: ManagerState, expect: Expect): void {
   };
   for (const root of roots.values()) visit(root, true);
   expect(reached === blocks.count, () => `${blocks.count} blocks exist, ${reached} are reached`);
+}
+
+/** The blocks of a search tree of siblings, from the first to the last. */
+function searchOrder(blocks: BlockTable, top: BlockId): BlockId[] {
+  if (top === NONE) return [];
+  return [...searchOrder(blocks, blocks.lower[top]), top, ...searchOrder(blocks, blocks.higher[top])];
 }
 
 /** Every slot has one owner; every page is held as often as requests name it; exactly the listed unheld pages are queued. */

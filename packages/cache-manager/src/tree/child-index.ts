@@ -49,6 +49,12 @@ export class ChildIndex {
     return this.#entries[position & (this.#entries.length - 1)];
   }
 
+  /** Whether the index lists a block. For checks. */
+  has(block: BlockId): boolean {
+    for (let at = this.#home(block); this.candidate(at) !== NONE; at++) if (this.candidate(at) === block) return true;
+    return false;
+  }
+
   #home(block: BlockId): number {
     return mix(this.#blocks.parent[block], this.#blocks.hash[block]) & (this.#entries.length - 1);
   }

@@ -109,6 +109,11 @@ export class RadixTree {
     return this.order.before !== NONE && this.#isBeginning(this.order.before, tokens, offset, count);
   }
 
+  /** Whether a child can be found by its tokens. For checks. */
+  isIndexed(block: BlockId): boolean {
+    return this.#index.has(block);
+  }
+
   /** The page that a block lists for an attention group, or for SSM the first of its snapshots; NONE when there is none. */
   pageOf(block: BlockId, group: number): PageId {
     return this.blocks.firstPage(block, group);

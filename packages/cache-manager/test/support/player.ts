@@ -81,6 +81,21 @@ export class Player {
     }
   }
 
+  /** Writes tokens that somebody else computed, wherever there is a page for them; no room is made and nothing is read. */
+  receive(tokens: readonly Token[]): void {
+    const from = this.#text.length;
+    this.#append(tokens);
+    for (const buffer of this.#stage.layers.flat()) {
+      const stamp = (count: number) => this.#stamp(buffer.identity, buffer.group, count);
+      if (this.#stage.groups[buffer.group].kind === 'ssm') {
+        buffer.writeState(buffer.statePage(this.kv), stamp(this.#text.length));
+        continue;
+      }
+      const table = buffer.table(this.kv);
+      for (let token = from; token < this.#text.length; token++) if (buffer.hasPage(table, token)) buffer.write(table, token, stamp(token + 1));
+    }
+  }
+
   /**
    * Tells what is written, makes room for the tokens and computes them, leaving these above the history. False when there is
    * no room; nothing was computed then.
