@@ -47,14 +47,14 @@ export function stopChildrenOnSignals() {
  *
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: Record<string, string | undefined>, capture?: boolean }} [options] `capture` keeps what the
- *   command prints (both streams, in order) instead of showing it
- * @returns {Promise<{ code: number, output: string }>} `code` is 1 where the command was ended by a signal
+ * @param {{ cwd?: string, env?: Record<string, string | undefined>, capture?: boolean, limitMs?: number }} [options] `capture`
+ *   keeps what the command prints (both streams, in order) instead of showing it; after `limitMs` the command is ended
+ * @returns {Promise<{ code: number, output: string, tooLong: boolean }>} `code` is 1 where the command was ended by a signal
  * @throws {CommandError} when the command cannot be started, or when the person has interrupted
  */
 export function run(command, args, options = {}) {
   if (interrupted) throw new CommandError('Interrupted.', 130);
-  const { cwd = root, env = {}, capture = false } = options;
+  const { cwd = root, env = {}, capture = false, limitMs } = options;
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
@@ -62,19 +62,33 @@ export function run(command, args, options = {}) {
       stdio: capture ? ['ignore', 'pipe', 'pipe'] : 'inherit',
     });
     children.add(child);
+    let tooLong = false;
+    const end = () => {
+      tooLong = true;
+      endForGood(child);
+    };
+    const limit = limitMs === undefined ? undefined : setTimeout(end, limitMs);
     const chunks = [];
     child.stdout?.on('data', (chunk) => chunks.push(chunk));
     child.stderr?.on('data', (chunk) => chunks.push(chunk));
     child.on('error', (error) => {
+      clearTimeout(limit);
       children.delete(child);
       reject(new CommandError(`Could not start ${command}: ${error.message}`));
     });
     child.on('close', (code) => {
+      clearTimeout(limit);
       children.delete(child);
       if (interrupted) reject(new CommandError('Interrupted.', 130));
-      else resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString('utf8') });
+      else resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString('utf8'), tooLong });
     });
   });
+}
+
+/** Asks a child to end, and ends it when it does not. */
+function endForGood(child) {
+  child.kill('SIGTERM');
+  setTimeout(() => child.kill('SIGKILL'), GRACE_MS).unref();
 }
 
 /** Runs a development tool of the repository, by the name of its npm package, on this very Node. */

@@ -21,6 +21,9 @@ const suites = {
   services: [{ title: 'tests against real services', project: 'services', suffix: '.services.test.ts' }],
 };
 
+/** A suite that takes this long hangs. It is ended and counts as failed. */
+const SUITE_LIMIT_MS = 15 * 60_000;
+
 const needsGpu = (run) => run.project === 'gpu' || run.project === 'browser';
 
 /**
@@ -88,7 +91,9 @@ async function runSuite({ project, built }, vitestArgs) {
     // Words of the person choose tests: not every suite has some of those. A whole suite that finds none is broken.
     ...(vitestArgs.length > 0 ? ['--passWithNoTests'] : []),
   ];
-  const { code } = await runTool('vitest', args, { cwd: root, env: { BUFFERWISE_TEST: built ? 'built' : 'source' } });
+  const env = { BUFFERWISE_TEST: built ? 'built' : 'source' };
+  const { code, tooLong } = await runTool('vitest', args, { cwd: root, env, limitMs: SUITE_LIMIT_MS });
+  if (tooLong) say(failure(`The suite was ended: it had not finished after ${duration(SUITE_LIMIT_MS)}.`));
   return countTests(existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined, code);
 }
 
