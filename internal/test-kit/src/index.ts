@@ -1,4 +1,3 @@
-export { readVectors, type VectorName } from './vectors.ts';
 export {
   type ModelGroup,
   ModelRefusal,
@@ -8,3 +7,4 @@ export {
   ReuseModel,
   type ReuseModelConfig,
 } from './oracles/reuse-model.ts';
+export { readVectors, type VectorName } from './vectors.ts';

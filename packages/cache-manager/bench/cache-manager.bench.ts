@@ -29,7 +29,11 @@ export default async function bench(): Promise<Figure[]> {
 function hybrid(tokensPerBlock: number, slots: number): CacheConfigInput {
   return {
     tokensPerBlock,
-    layers: [attention(0), { ...attention(1), slidingWindowSize: 1024 }, { type: 'ssm', layerId: 2, buffers: [{ role: 'ssm_state', size: 64 }] }],
+    layers: [
+      attention(0),
+      { ...attention(1), slidingWindowSize: 1024 },
+      { type: 'ssm', layerId: 2, buffers: [{ role: 'ssm_state', size: 64 }] },
+    ],
     tiers: [{ tier: 'device', quota: slots * 256 + (8 << 20) }],
     maxUtilForResume: 1,
   };
@@ -94,9 +98,18 @@ async function matchFigures(): Promise<Figure[]> {
   const probe = () => {
     if (manager.probeReuse(tokens) !== numTokens) throw new Error('no full match');
   };
-  figures.push({ figure: `match of ${LONG_BLOCKS} blocks of ${LONG_BLOCK_TOKENS} tokens`, measured: best(probe, 50) / 1e6, unit: 'ms', target: 0.5 });
+  figures.push({
+    figure: `match of ${LONG_BLOCKS} blocks of ${LONG_BLOCK_TOKENS} tokens`,
+    measured: best(probe, 50) / 1e6,
+    unit: 'ms',
+    target: 0.5,
+  });
   const list = Array.from(tokens);
-  figures.push({ figure: 'the same, tokens in a plain array', measured: best(() => void manager.probeReuse(list), 50) / 1e6, unit: 'ms' });
+  figures.push({
+    figure: 'the same, tokens in a plain array',
+    measured: best(() => void manager.probeReuse(list), 50) / 1e6,
+    unit: 'ms',
+  });
   await manager.close();
 
   // Every block has a snapshot but no page of the window, and a thousand siblings wait at the end.
@@ -178,7 +191,12 @@ async function resumed(manager: KvCacheManager, tokens?: Uint32Array): Promise<K
 }
 
 /** One request from creation to close. */
-async function serve(manager: KvCacheManager, tokens: Uint32Array, numTokens: number, options?: { snapshot: boolean }): Promise<void> {
+async function serve(
+  manager: KvCacheManager,
+  tokens: Uint32Array,
+  numTokens: number,
+  options?: { snapshot: boolean },
+): Promise<void> {
   const kv = await resumed(manager, tokens);
   const matched = kv.numCommittedTokens;
   if (!kv.resize(numTokens, matched)) throw new Error('no room');

@@ -1,6 +1,6 @@
+import { defineCacheConfig } from '@bufferwise/core-policy';
 import { expect, test } from 'vitest';
 import { full, model, seq } from '../test/support/stage.ts';
-import { defineCacheConfig } from '@bufferwise/core-policy';
 import { DISPOSE } from './dispose.ts';
 import { HostPageDevice, KvCacheManager } from './index.ts';
 

@@ -1,4 +1,12 @@
-import { AmbiguousLayerError, type CacheConfig, ConfigError, defineCacheConfig, type LayerGroupId, StateError, UnknownBufferError } from '@bufferwise/core-policy';
+import {
+  AmbiguousLayerError,
+  type CacheConfig,
+  ConfigError,
+  defineCacheConfig,
+  type LayerGroupId,
+  StateError,
+  UnknownBufferError,
+} from '@bufferwise/core-policy';
 import { describe, expect, test } from 'vitest';
 import { full, model, recurrent, seq, windowed } from '../test/support/stage.ts';
 import { TokenError } from './errors/token-error.ts';
@@ -48,7 +56,16 @@ describe('a manager', () => {
     expect([whole.getLayerGroupId(1), whole.layerGrouping]).toEqual([1, [[0], [1]]]);
     const split = managerOf({
       tokensPerBlock: 4,
-      layers: [{ type: 'ssm', layerId: 3, buffers: [{ role: 'ssm_state', size: 64 }, { role: 'replay', size: 64, reusePolicy: 'private' }] }],
+      layers: [
+        {
+          type: 'ssm',
+          layerId: 3,
+          buffers: [
+            { role: 'ssm_state', size: 64 },
+            { role: 'replay', size: 64, reusePolicy: 'private' },
+          ],
+        },
+      ],
       tiers: [{ tier: 'device', quota: 1 << 20 }],
     });
     expect(() => split.getLayerGroupId(3)).toThrow(AmbiguousLayerError);
@@ -152,7 +169,12 @@ describe('a config without buffers', () => {
     expect(await kv.resume()).toBe(true);
     kv.stopCommitting();
     kv.close();
-    expect([manager.probeReuse(seq(6)), manager.storageStatistics(0), manager.bufferGrouping, manager.statistics().blocks]).toEqual([0, [], [], 0]);
+    expect([
+      manager.probeReuse(seq(6)),
+      manager.storageStatistics(0),
+      manager.bufferGrouping,
+      manager.statistics().blocks,
+    ]).toEqual([0, [], [], 0]);
     await manager.close();
   });
 });
@@ -282,20 +304,23 @@ describe('a priority function', () => {
     ]);
   });
 
-  test.each([101, -1, 0.5, Number.NaN, '5' as unknown as number])('that answers %s is refused before anything changed', async (answer) => {
-    const manager = managerOf(hybrid);
-    let reply = 50;
-    const kv = manager.createKvCache({ priority: () => reply });
-    await kv.resume();
-    kv.resize(4);
-    reply = answer;
-    expect(() => kv.resize(5)).toThrow(expect.objectContaining({ name: 'StateError', code: 'invalid-priority' }));
-    expect(() => kv.commit(seq(4))).toThrow(expect.objectContaining({ code: 'invalid-priority' }));
-    expect([kv.capacity, kv.numCommittedTokens, manager.probeReuse(seq(4))]).toEqual([4, 0, 0]);
-    reply = 0;
-    kv.commit(seq(4));
-    expect(manager.probeReuse(seq(4))).toBe(4);
-  });
+  test.each([101, -1, 0.5, Number.NaN, '5' as unknown as number])(
+    'that answers %s is refused before anything changed',
+    async (answer) => {
+      const manager = managerOf(hybrid);
+      let reply = 50;
+      const kv = manager.createKvCache({ priority: () => reply });
+      await kv.resume();
+      kv.resize(4);
+      reply = answer;
+      expect(() => kv.resize(5)).toThrow(expect.objectContaining({ name: 'StateError', code: 'invalid-priority' }));
+      expect(() => kv.commit(seq(4))).toThrow(expect.objectContaining({ code: 'invalid-priority' }));
+      expect([kv.capacity, kv.numCommittedTokens, manager.probeReuse(seq(4))]).toEqual([4, 0, 0]);
+      reply = 0;
+      kv.commit(seq(4));
+      expect(manager.probeReuse(seq(4))).toBe(4);
+    },
+  );
 
   test('that throws is heard by the caller of resume, resize and commit; close never asks', async () => {
     const manager = managerOf(hybrid);

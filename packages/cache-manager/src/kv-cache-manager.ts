@@ -1,4 +1,11 @@
-import { type BufferId, type CacheConfig, defineCacheConfig, type LayerGroupId, LifecycleRegistry, StateError } from '@bufferwise/core-policy';
+import {
+  type BufferId,
+  type CacheConfig,
+  defineCacheConfig,
+  type LayerGroupId,
+  LifecycleRegistry,
+  StateError,
+} from '@bufferwise/core-policy';
 import { clampMaxSequenceLength, planSlots, StorageLayout } from '@bufferwise/scratch-allocator';
 import { DISPOSE } from './dispose.ts';
 import { KvCache } from './kv-cache.ts';
@@ -141,7 +148,8 @@ export class KvCacheManager {
 
   /** Slots of every pool group of a tier; tier 0 is the device. Throws {StateError} on a tier that does not exist. */
   storageStatistics(tier: number): PoolGroupStatistics[] {
-    if (tier !== 0) throw new StateError('unknown-tier', `there is no tier ${tier}; this manager keeps pages in tier 0, the device`);
+    if (tier !== 0)
+      throw new StateError('unknown-tier', `there is no tier ${tier}; this manager keeps pages in tier 0, the device`);
     return poolGroupStatistics(this.#state);
   }
 
@@ -188,13 +196,19 @@ export class KvCacheManager {
 
   #checkNoRequests(call: string, wayOut: string): void {
     const count = this.#state.open.size;
-    if (count > 0) throw new StateError('requests-open', `${call}: ${count} ${count === 1 ? 'request is' : 'requests are'} open; ${wayOut}`);
+    if (count > 0)
+      throw new StateError('requests-open', `${call}: ${count} ${count === 1 ? 'request is' : 'requests are'} open; ${wayOut}`);
   }
 }
 
 const noCheck = () => {};
 
-function createState(config: CacheConfig, lifecycles: LifecycleRegistry, layout: StorageLayout, device: PageDevice): ManagerState {
+function createState(
+  config: CacheConfig,
+  lifecycles: LifecycleRegistry,
+  layout: StorageLayout,
+  device: PageDevice,
+): ManagerState {
   const { tokensPerBlock, commitMinSnapshot, enablePartialReuse, reuseMatchBackoff } = config;
   const groups = groupRules({
     lifecycles,

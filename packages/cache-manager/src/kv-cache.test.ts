@@ -220,6 +220,8 @@ describe('the match', () => {
     expect(reader.reuseStatus.map(({ complete }) => complete)).toEqual([false, false, false]);
     const whole = manager.createKvCache({ tokens: seq(9) });
     expect(whole.reuseStatus[W]).toEqual({ groupId: W, policy: 'required', complete: true, endpoint: 8, coverage: [[0, 8]] });
-    expect(Object.isFrozen(whole.matchDepths) && Object.isFrozen(whole.reuseStatus) && Object.isFrozen(whole.reuseStatus[0])).toBe(true);
+    expect(
+      Object.isFrozen(whole.matchDepths) && Object.isFrozen(whole.reuseStatus) && Object.isFrozen(whole.reuseStatus[0]),
+    ).toBe(true);
   });
 });

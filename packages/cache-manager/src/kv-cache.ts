@@ -138,7 +138,8 @@ export class KvCache {
    */
   basePageIndices(groupId: LayerGroupId): Int32Array {
     const group = this.#group(groupId);
-    if (!group.isAttention) throw new StateError('not-attention', `group ${groupId} is recurrent state; ask ssmBlockBaseIndex(${groupId})`);
+    if (!group.isAttention)
+      throw new StateError('not-attention', `group ${groupId} is recurrent state; ask ssmBlockBaseIndex(${groupId})`);
     return group.indices(this.#state.numBlocks);
   }
 
@@ -161,7 +162,11 @@ export class KvCache {
 
   #group(groupId: number): GroupState {
     const group = this.#state.groups[groupId];
-    if (group === undefined) throw new StateError('unknown-group', `there is no group ${groupId}; group ids run from 0 to ${this.#state.groups.length - 1}`);
+    if (group === undefined)
+      throw new StateError(
+        'unknown-group',
+        `there is no group ${groupId}; group ids run from 0 to ${this.#state.groups.length - 1}`,
+      );
     return group;
   }
 }

@@ -71,12 +71,18 @@ export class ManagerState {
       this.#asking = false;
     }
     if (Number.isInteger(priority) && priority >= 0 && priority <= MAX_PRIORITY) return priority;
-    throw new StateError('invalid-priority', `the priority function answered ${priority}; priorities are whole numbers from 0 to ${MAX_PRIORITY}`);
+    throw new StateError(
+      'invalid-priority',
+      `the priority function answered ${priority}; priorities are whole numbers from 0 to ${MAX_PRIORITY}`,
+    );
   }
 
   /** @throws {StateError} `called-from-priority` while a priority function is asked */
   checkNotAsking(call: string): void {
     if (!this.#asking) return;
-    throw new StateError('called-from-priority', `${call}: called from a priority function; it may look at the manager, but not change it`);
+    throw new StateError(
+      'called-from-priority',
+      `${call}: called from a priority function; it may look at the manager, but not change it`,
+    );
   }
 }

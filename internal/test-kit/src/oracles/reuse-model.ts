@@ -123,7 +123,11 @@ export class ReuseModel {
     const backedOff = ({ end }: Path) => end - this.config.reuseMatchBackoff;
     const usable = paths.map((path) => this.#largestEnd(path, backedOff(path), true));
     const best = Math.max(0, ...usable);
-    const chosen = this.#preferred(paths, paths.filter((_, index) => usable[index] === best), best);
+    const chosen = this.#preferred(
+      paths,
+      paths.filter((_, index) => usable[index] === best),
+      best,
+    );
     return {
       usable: best,
       withoutState: Math.max(0, ...paths.map((path) => this.#largestEnd(path, backedOff(path), false))),
@@ -490,7 +494,9 @@ export class RequestModel {
   #keptAt(group: number, numTokens: number): number {
     const { groups, commitMinSnapshot, tokensPerBlock } = this.#model.config;
     const { policy, windowSize } = groups[group];
-    return commitMinSnapshot && policy === 'optional' && windowSize !== null ? numTokens - (numTokens % tokensPerBlock) : numTokens;
+    return commitMinSnapshot && policy === 'optional' && windowSize !== null
+      ? numTokens - (numTokens % tokensPerBlock)
+      : numTokens;
   }
 
   /** Pages that no later token reads go, unless they wait to be published. */

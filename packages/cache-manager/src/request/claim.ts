@@ -21,7 +21,11 @@ export function claimMatch(state: RequestState): void {
     if (!group.complete) continue;
     if (!group.isAttention) {
       const last = divUp(matched, manager.config.tokensPerBlock) - 1;
-      group.statePage = manager.tree.snapshotAt(matcher.blockAt(last), group.rules.id, matched - last * manager.config.tokensPerBlock);
+      group.statePage = manager.tree.snapshotAt(
+        matcher.blockAt(last),
+        group.rules.id,
+        matched - last * manager.config.tokensPerBlock,
+      );
       manager.storage.hold(group.statePage);
       continue;
     }

@@ -95,7 +95,11 @@ export function close(state: RequestState): void {
 /** Takes an active request off: its pages stay held, its scratch goes, its indices read -1. */
 export function suspend(state: RequestState): void {
   state.manager.checkNotAsking('suspend');
-  if (state.status !== 'active') throw new StateError(`suspend-${state.status}`, `suspend: the request is ${state.status}; only an active one can be suspended`);
+  if (state.status !== 'active')
+    throw new StateError(
+      `suspend-${state.status}`,
+      `suspend: the request is ${state.status}; only an active one can be suspended`,
+    );
   for (const group of state.groups) {
     dropScratch(state, group);
     group.hidePages();
@@ -104,11 +108,16 @@ export function suspend(state: RequestState): void {
 }
 
 function checkCommit(state: RequestState, count: number): void {
-  if (state.status !== 'active') throw new StateError(`commit-${state.status}`, `commit: the request is ${state.status}; resume it first`);
-  if (count > 0 && !state.mayCommit) throw new StateError('commit-stopped', 'commit: committing was stopped; open another request to publish more');
+  if (state.status !== 'active')
+    throw new StateError(`commit-${state.status}`, `commit: the request is ${state.status}; resume it first`);
+  if (count > 0 && !state.mayCommit)
+    throw new StateError('commit-stopped', 'commit: committing was stopped; open another request to publish more');
   const after = state.committed + count;
   if (after > state.capacity) {
-    throw new StateError('commit-beyond-capacity', `commit: ${count} tokens after ${state.committed} exceed the capacity ${state.capacity}; resize first`);
+    throw new StateError(
+      'commit-beyond-capacity',
+      `commit: ${count} tokens after ${state.committed} exceed the capacity ${state.capacity}; resize first`,
+    );
   }
   const rewind = state.manager.config.swaScratchReuse?.maxRewindLen ?? 0;
   if (count > 0 && Math.max(state.history, after) < state.capacity - rewind && hasScratch(state)) {

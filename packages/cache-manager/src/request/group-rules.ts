@@ -1,4 +1,12 @@
-import { type LifecycleId, type LifecycleRegistry, type Lifecycle, type ReusePolicy, reuseEndpoint, staleBegin, staleEnd } from '@bufferwise/core-policy';
+import {
+  type Lifecycle,
+  type LifecycleId,
+  type LifecycleRegistry,
+  type ReusePolicy,
+  reuseEndpoint,
+  staleBegin,
+  staleEnd,
+} from '@bufferwise/core-policy';
 
 /** What the manager asks of one group on every step: its lifecycle, laid out for quick answers. Immutable. */
 export class GroupRules {
@@ -13,7 +21,13 @@ export class GroupRules {
   readonly numSinkBlocks: number;
   readonly #minSnapshot: boolean;
 
-  constructor(options: { id: LifecycleId; lifecycle: Lifecycle; poolGroup: number; tokensPerBlock: number; minSnapshot: boolean }) {
+  constructor(options: {
+    id: LifecycleId;
+    lifecycle: Lifecycle;
+    poolGroup: number;
+    tokensPerBlock: number;
+    minSnapshot: boolean;
+  }) {
     this.id = options.id;
     this.lifecycle = options.lifecycle;
     this.kind = options.lifecycle.kind;
@@ -45,7 +59,9 @@ export class GroupRules {
    * also serve its last whole block when only what a match needs is published.
    */
   keptAt(historyLength: number): number {
-    return this.#minSnapshot && this.windowSize !== null ? reuseEndpoint(this.lifecycle, historyLength, this.tokensPerBlock) : historyLength;
+    return this.#minSnapshot && this.windowSize !== null
+      ? reuseEndpoint(this.lifecycle, historyLength, this.tokensPerBlock)
+      : historyLength;
   }
 
   /** Whether a match can never pass the block without its page of this group. */

@@ -75,7 +75,8 @@ export class GroupState {
   /** Base page indices, one a block: a view that stays live until the number of blocks changes. */
   indices(numBlocks: number): Int32Array {
     this.reserve(numBlocks);
-    if (this.#view.length !== numBlocks || this.#view.buffer !== this.#indices.buffer) this.#view = this.#indices.subarray(0, numBlocks);
+    if (this.#view.length !== numBlocks || this.#view.buffer !== this.#indices.buffer)
+      this.#view = this.#indices.subarray(0, numBlocks);
     return this.#view;
   }
 

@@ -31,7 +31,8 @@ export function letGoStale(state: RequestState, group: GroupState): void {
   if (!group.isAttention || group.rules.windowSize === null) return;
   const { rules } = group;
   const hiddenEnd = Math.min(rules.staleEnd(state.history), state.numBlocks);
-  for (let ordinal = Math.max(group.hiddenEnd, rules.numSinkBlocks); ordinal < hiddenEnd; ordinal++) group.showIndex(ordinal, NONE);
+  for (let ordinal = Math.max(group.hiddenEnd, rules.numSinkBlocks); ordinal < hiddenEnd; ordinal++)
+    group.showIndex(ordinal, NONE);
   group.hiddenEnd = Math.max(group.hiddenEnd, hiddenEnd);
 
   const keptFrom = Math.min(rules.staleEnd(rules.keptAt(state.history)), state.numBlocks);

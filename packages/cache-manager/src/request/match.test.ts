@@ -143,7 +143,10 @@ test('a matcher that is asked again forgets its last answer', () => {
   grove.plant([1, 5, 5, 5, 6, 6]);
   grove.match([1, 2, 3, 4]);
   expect(grove.match([1, 5, 5, 5, 6, 6])).toBe(6);
-  expect([0, 1].map((ordinal) => grove.matcher.blockAt(ordinal))).toEqual([grove.find([1, 5, 5, 5]), grove.find([1, 5, 5, 5, 6, 6])]);
+  expect([0, 1].map((ordinal) => grove.matcher.blockAt(ordinal))).toEqual([
+    grove.find([1, 5, 5, 5]),
+    grove.find([1, 5, 5, 5, 6, 6]),
+  ]);
   expect(grove.find([1, 2, 3, 4])).toBe(NONE);
 });
 

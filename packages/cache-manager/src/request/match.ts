@@ -3,8 +3,8 @@ import { grownColumn, NONE } from '../columns.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { RadixTree } from '../tree/radix-tree.ts';
 import type { TokenBuffer } from '../tree/token-seq.ts';
-import type { GroupRules } from './group-rules.ts';
 import { AttentionPath } from './attention-path.ts';
+import type { GroupRules } from './group-rules.ts';
 
 /** How far a token path reaches, in tokens: in the tree, as attention alone allows, and as a request can use it. */
 export interface MatchDepths {
@@ -142,7 +142,8 @@ export class Matcher {
     const begin = level * this.#tokensPerBlock;
     let end = limit;
     for (;;) {
-      if (withState && this.#requiredState !== undefined) end = begin + this.#tree.largestSnapshot(block, this.#requiredState.id, end - begin);
+      if (withState && this.#requiredState !== undefined)
+        end = begin + this.#tree.largestSnapshot(block, this.#requiredState.id, end - begin);
       const before = end;
       for (const attention of this.#attention) {
         if (end <= begin) return 0;
@@ -213,7 +214,8 @@ export class Matcher {
     const withoutState = this.#requiredState === undefined ? usable : this.#endInBlock(level, sibling, limit, false);
     depths.withoutState = Math.max(depths.withoutState, withoutState);
     if (usable < depths.usable || usable === 0) return;
-    const hasState = this.#optionalState !== undefined && this.#tree.snapshotAt(sibling, this.#optionalState.id, usable - begin) !== NONE;
+    const hasState =
+      this.#optionalState !== undefined && this.#tree.snapshotAt(sibling, this.#optionalState.id, usable - begin) !== NONE;
     if (usable === depths.usable && !(this.#couldTie() && hasState)) return;
     depths.usable = usable;
     this.#bestLevel = level;

@@ -1,9 +1,9 @@
 import { divUp } from '@bufferwise/core-policy';
 import { grownColumn, NONE } from '../columns.ts';
+import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { TokenBuffer } from '../tree/token-seq.ts';
-import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import { GroupState } from './group-state.ts';
 import type { MatchDepths } from './match.ts';
 import type { PriorityFn } from './priority.ts';
@@ -77,7 +77,8 @@ export class RequestState {
    */
   askSnapshotPriority(count: number): void {
     const ordinal = Math.max(0, divUp(count, this.manager.config.tokensPerBlock) - 1);
-    for (const group of this.groups) if (!group.isAttention && group.publishes) group.askedPriority = this.priorityOf(ordinal, group);
+    for (const group of this.groups)
+      if (!group.isAttention && group.publishes) group.askedPriority = this.priorityOf(ordinal, group);
   }
 
   takeSnapshotPriority(): void {
@@ -86,7 +87,9 @@ export class RequestState {
 
   /** Eviction priority of a page of a block, 0 … 100. Throws when the caller's function does, or answers anything else. */
   priorityOf(ordinal: number, group: GroupState): number {
-    return this.#priority === undefined ? DEFAULT_PRIORITY : this.manager.askPriority(this.#priority, ordinal, group.rules.lifecycle);
+    return this.#priority === undefined
+      ? DEFAULT_PRIORITY
+      : this.manager.askPriority(this.#priority, ordinal, group.rules.lifecycle);
   }
 
   /** The tree block of a committed full block, or NONE when it is not in the tree (any more). */

@@ -70,19 +70,33 @@ export function raiseHistory(state: RequestState, history: number): void {
 }
 
 function checkResize(state: RequestState, capacity: number, history: number): void {
-  if (state.status !== 'active') throw new StateError(`resize-${state.status}`, `resize: the request is ${state.status}; resume it first`);
-  if (state.ended) throw new StateError('resize-ended', 'resize: the last commit had `end: true`, its pages were moved into the tree; close the request');
+  if (state.status !== 'active')
+    throw new StateError(`resize-${state.status}`, `resize: the request is ${state.status}; resume it first`);
+  if (state.ended)
+    throw new StateError(
+      'resize-ended',
+      'resize: the last commit had `end: true`, its pages were moved into the tree; close the request',
+    );
   if (!Number.isSafeInteger(capacity) || capacity < 0 || capacity > 0x7fffffff) {
-    throw new StateError('invalid-capacity', `resize: capacity is ${capacity}; it must be a whole number of tokens from 0 to 2^31 - 1`);
+    throw new StateError(
+      'invalid-capacity',
+      `resize: capacity is ${capacity}; it must be a whole number of tokens from 0 to 2^31 - 1`,
+    );
   }
   if (!Number.isSafeInteger(history)) {
     throw new StateError('invalid-history', `resize: history length is ${history}; it must be a whole number of tokens`);
   }
   if (history < state.history) {
-    throw new StateError('history-lowered', `resize: history length ${history} is below the present ${state.history}; written tokens cannot be unwritten`);
+    throw new StateError(
+      'history-lowered',
+      `resize: history length ${history} is below the present ${state.history}; written tokens cannot be unwritten`,
+    );
   }
   if (history > capacity) {
-    throw new StateError('history-beyond-capacity', `resize: history length ${history} is above the capacity ${capacity}; raise the capacity with it`);
+    throw new StateError(
+      'history-beyond-capacity',
+      `resize: history length ${history} is above the capacity ${capacity}; raise the capacity with it`,
+    );
   }
   const rewind = state.manager.config.swaScratchReuse?.maxRewindLen ?? 0;
   if (capacity !== state.capacity && history < state.capacity - rewind && hasScratch(state)) {

@@ -18,7 +18,8 @@ export interface Selection {
 export function readSelection(state: RequestState, options: ResumeOptions): Selection {
   const { optionalReuseGroups, rebuiltGroups } = options;
   if (state.resumedBefore) {
-    if (optionalReuseGroups !== undefined) throw new ReuseSelectionError('selection-not-first-resume', 'optionalReuseGroups', null);
+    if (optionalReuseGroups !== undefined)
+      throw new ReuseSelectionError('selection-not-first-resume', 'optionalReuseGroups', null);
     if (rebuiltGroups !== undefined) throw new ReuseSelectionError('selection-not-first-resume', 'rebuiltGroups', null);
   }
   const selected = new Set(optionalReuseGroups);

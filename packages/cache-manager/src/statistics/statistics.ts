@@ -42,7 +42,14 @@ export interface CacheStatistics {
 export function poolGroupStatistics(state: ManagerState): PoolGroupStatistics[] {
   return state.storage.poolGroups.map(({ slotBytes, slots, droppable }) => {
     const available = slots.free + droppable.count;
-    return { slotBytes, total: slots.slots, free: slots.free, evictable: droppable.count, available, unavailable: slots.slots - available };
+    return {
+      slotBytes,
+      total: slots.slots,
+      free: slots.free,
+      evictable: droppable.count,
+      available,
+      unavailable: slots.slots - available,
+    };
   });
 }
 

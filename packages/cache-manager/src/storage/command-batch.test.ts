@@ -39,7 +39,9 @@ describe('a batch', () => {
     batch.copy(0, 3, 4);
     batch.copy(1, 0, 1);
     batch.execute();
-    expect(device.submissions).toEqual([['pool group 0 pool 0: copy 1,3 to 2,4', 'pool group 1 pool 0: copy 0 to 1', 'pool group 1 pool 0: clear 5']]);
+    expect(device.submissions).toEqual([
+      ['pool group 0 pool 0: copy 1,3 to 2,4', 'pool group 1 pool 0: copy 0 to 1', 'pool group 1 pool 0: clear 5'],
+    ]);
   });
 
   test('is forgotten once it was handed in', () => {

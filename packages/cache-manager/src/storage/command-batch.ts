@@ -27,7 +27,8 @@ export class CommandBatch {
     const commands: PageCommand[] = [];
     this.#storage.poolGroups.forEach(({ memories: pools }, index) => {
       const copies = this.#copies[index];
-      if (copies.count > 0) commands.push({ kind: 'copy', pools, sources: copies.sources, targets: copies.targets, count: copies.count });
+      if (copies.count > 0)
+        commands.push({ kind: 'copy', pools, sources: copies.sources, targets: copies.targets, count: copies.count });
       const clears = this.#clears[index];
       if (clears.count > 0) commands.push({ kind: 'clear', pools, slots: clears.targets, count: clears.count });
       copies.count = 0;

@@ -14,7 +14,11 @@ function listed(storage: StorageManager, priority = 35): number {
   return page;
 }
 
-const counts = (storage: StorageManager, poolGroup = 0) => [storage.free(poolGroup), storage.evictable(poolGroup), storage.unavailable(poolGroup)];
+const counts = (storage: StorageManager, poolGroup = 0) => [
+  storage.free(poolGroup),
+  storage.evictable(poolGroup),
+  storage.unavailable(poolGroup),
+];
 
 describe('a page', () => {
   test('has a slot of its own as long as somebody holds it', () => {

@@ -33,7 +33,12 @@ export class StorageManager {
   #ready: Promise<void> | null = null;
   #evictedPages: Float64Array;
 
-  constructor(options: { layout: StorageLayout; groups: readonly GroupRules[]; numSlots: readonly number[]; device: PageDevice }) {
+  constructor(options: {
+    layout: StorageLayout;
+    groups: readonly GroupRules[];
+    numSlots: readonly number[];
+    device: PageDevice;
+  }) {
     this.device = options.device;
     this.#groups = options.groups;
     this.#evictedPages = new Float64Array(options.groups.length);
@@ -41,7 +46,11 @@ export class StorageManager {
     try {
       this.poolGroups = options.layout.poolGroups.map((desc, index) => {
         const memories = desc.pools.map((pool, poolIndex) => {
-          const spec = { label: `pool group ${index} pool ${poolIndex}`, slotBytes: pool.slotBytes, numSlots: options.numSlots[index] };
+          const spec = {
+            label: `pool group ${index} pool ${poolIndex}`,
+            slotBytes: pool.slotBytes,
+            numSlots: options.numSlots[index],
+          };
           const memory = this.device.createPool(spec);
           created.push(memory);
           return memory;
@@ -66,7 +75,9 @@ export class StorageManager {
 
   /** Settles once all pool memory is known to exist. */
   ready(): Promise<void> {
-    this.#ready ??= Promise.all(this.poolGroups.flatMap((group) => group.memories.map((memory) => memory.ready))).then(() => undefined);
+    this.#ready ??= Promise.all(this.poolGroups.flatMap((group) => group.memories.map((memory) => memory.ready))).then(
+      () => undefined,
+    );
     return this.#ready;
   }
 

@@ -38,7 +38,10 @@ function checkTree(state: ManagerState, expect: Expect): void {
       expect(blocks.parent[child] === block, () => `block ${child} does not name its parent ${block}`);
       expect(blocks.previousSibling[child] === previous, () => `block ${child} does not name its sibling ${previous}`);
       expect(blocks.ordinal[child] === blocks.ordinal[block] + 1, () => `block ${child} has ordinal ${blocks.ordinal[child]}`);
-      expect(previous === NONE || blocks.compare(previous, child) < 0, () => `block ${child} stands behind block ${previous}, out of order`);
+      expect(
+        previous === NONE || blocks.compare(previous, child) < 0,
+        () => `block ${child} stands behind block ${previous}, out of order`,
+      );
       previous = child;
       ahead.push(child);
     }
@@ -49,17 +52,26 @@ function checkTree(state: ManagerState, expect: Expect): void {
         const coverage = state.storage.pages.coverage[page];
         expect(state.storage.pages.block[page] === block, () => `page ${page} does not name its block ${block}`);
         expect(state.storage.pages.lifecycle[page] === group, () => `page ${page} is listed for group ${group}`);
-        expect(coverage > 0 && coverage <= blocks.numTokens[block], () => `page ${page} covers ${coverage} of ${blocks.numTokens[block]} tokens`);
+        expect(
+          coverage > 0 && coverage <= blocks.numTokens[block],
+          () => `page ${page} covers ${coverage} of ${blocks.numTokens[block]} tokens`,
+        );
         expect(state.groups[group].policy !== 'private', () => `private page ${page} is published`);
       }
       const isAttention = state.groups[group].kind === 'attention';
       const first = blocks.firstPage(block, group);
-      expect(!(isAttention && first !== NONE && state.storage.pages.nextInBlock[first] !== NONE), () => `block ${block} lists two pages of group ${group}`);
+      expect(
+        !(isAttention && first !== NONE && state.storage.pages.nextInBlock[first] !== NONE),
+        () => `block ${block} lists two pages of group ${group}`,
+      );
     }
     expect(pages === blocks.numPages[block], () => `block ${block} counts ${blocks.numPages[block]} pages and has ${pages}`);
     expect(pages > 0 || children > 0, () => `block ${block} has neither pages nor children`);
     expect(isRoot ? pages === 0 : blocks.numTokens[block] > 0, () => `block ${block} has no tokens, or is a root with pages`);
-    expect(children === 0 || isRoot || blocks.numTokens[block] === blocks.tokensPerBlock, () => `partial block ${block} has children`);
+    expect(
+      children === 0 || isRoot || blocks.numTokens[block] === blocks.tokensPerBlock,
+      () => `partial block ${block} has children`,
+    );
   };
   while (ahead.length > 0) visit(ahead.pop() as BlockId);
   expect(reached === blocks.count, () => `${blocks.count} blocks exist, ${reached} are reached`);
@@ -79,12 +91,16 @@ function checkPages(state: ManagerState, expect: Expect): void {
   const own = (poolGroup: number, slot: number, owner: string) => {
     const other = owners[poolGroup].get(slot);
     expect(other === undefined, () => `slot ${slot} of pool group ${poolGroup} belongs to ${other} and to ${owner}`);
-    expect(poolGroups[poolGroup].slots.isAllocated(slot), () => `slot ${slot} of pool group ${poolGroup} is free and belongs to ${owner}`);
+    expect(
+      poolGroups[poolGroup].slots.isAllocated(slot),
+      () => `slot ${slot} of pool group ${poolGroup} is free and belongs to ${owner}`,
+    );
     owners[poolGroup].set(slot, owner);
   };
   for (const request of state.open) {
     for (const group of request.groups) {
-      for (let ordinal = 0; ordinal < request.numBlocks; ordinal++) if (group.page(ordinal) !== NONE) holds[group.page(ordinal)]++;
+      for (let ordinal = 0; ordinal < request.numBlocks; ordinal++)
+        if (group.page(ordinal) !== NONE) holds[group.page(ordinal)]++;
       if (group.statePage !== NONE) holds[group.statePage]++;
       for (const slot of group.scratchSlots) own(group.rules.poolGroup, slot, `scratch of request ${request.id}`);
     }
@@ -100,7 +116,10 @@ function checkPages(state: ManagerState, expect: Expect): void {
     expect(queued.has(page) === (holds[page] === 0 && listed), () => `page ${page} is ${queued.has(page) ? '' : 'not '}queued`);
   }
   poolGroups.forEach(({ slots, droppable }, index) => {
-    expect(slots.free + owners[index].size === slots.slots, () => `pool group ${index}: ${slots.free} free and ${owners[index].size} owned of ${slots.slots} slots`);
+    expect(
+      slots.free + owners[index].size === slots.slots,
+      () => `pool group ${index}: ${slots.free} free and ${owners[index].size} owned of ${slots.slots} slots`,
+    );
     expect([...droppable].length === droppable.count, () => `pool group ${index} counts ${droppable.count} droppable pages`);
   });
 }
@@ -112,10 +131,16 @@ function checkRequests(state: ManagerState, expect: Expect): void {
     const name = `request ${request.id ?? ''}`;
     const ordered = request.committed <= request.history && request.history <= request.capacity;
     expect(ordered, () => `${name}: ${request.committed} committed, ${request.history} history, ${request.capacity} capacity`);
-    expect(request.tokens.length === request.committed, () => `${name} keeps ${request.tokens.length} tokens of ${request.committed} committed`);
+    expect(
+      request.tokens.length === request.committed,
+      () => `${name} keeps ${request.tokens.length} tokens of ${request.committed} committed`,
+    );
     for (const group of request.groups) {
       if (!group.isAttention) {
-        expect(request.status !== 'active' || group.statePage !== NONE, () => `${name} is active without state of group ${group.rules.id}`);
+        expect(
+          request.status !== 'active' || group.statePage !== NONE,
+          () => `${name} is active without state of group ${group.rules.id}`,
+        );
         continue;
       }
       const indices = group.indices(request.numBlocks);
@@ -123,7 +148,10 @@ function checkRequests(state: ManagerState, expect: Expect): void {
         const page = group.page(ordinal);
         const shown = request.status === 'active' && page !== NONE && group.rules.isLive(ordinal, request.history);
         const index = shown ? state.storage.pages.slot[page] : NONE;
-        expect(indices[ordinal] === index, () => `${name}: group ${group.rules.id} block ${ordinal} shows ${indices[ordinal]} instead of ${index}`);
+        expect(
+          indices[ordinal] === index,
+          () => `${name}: group ${group.rules.id} block ${ordinal} shows ${indices[ordinal]} instead of ${index}`,
+        );
       }
     }
   }

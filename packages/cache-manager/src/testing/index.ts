@@ -1,3 +1,3 @@
-export { InvariantError } from './invariant-error.ts';
 export { checkInvariants } from './check-invariants.ts';
 export { type DropPageTarget, dropPage } from './drop-page.ts';
+export { InvariantError } from './invariant-error.ts';

@@ -15,9 +15,11 @@ describe('a block', () => {
   test('begins without links and pages', () => {
     const { table, blocks } = tableWith([1, 2]);
     const [block] = blocks;
-    expect([table.parent, table.childRoot, table.lower, table.higher, table.nextSibling, table.previousSibling].map((column) => column[block])).toEqual(
-      new Array(6).fill(NONE),
-    );
+    expect(
+      [table.parent, table.childRoot, table.lower, table.higher, table.nextSibling, table.previousSibling].map(
+        (column) => column[block],
+      ),
+    ).toEqual(new Array(6).fill(NONE));
     expect([table.firstPage(block, 0), table.firstPage(block, 1), table.numPages[block]]).toEqual([NONE, NONE, 0]);
     expect([table.numTokens[block], table.tokenAt(block, 0), table.tokenAt(block, 1)]).toEqual([2, 1, 2]);
   });
@@ -54,9 +56,15 @@ describe('a block', () => {
       table.setFirstPage(block, 0, i);
       return block;
     });
-    expect(blocks.map((block) => [table.ordinal[block], table.tokenAt(block, 1), table.hash[block], table.firstPage(block, 0), table.parent[block]])).toEqual(
-      blocks.map((_, i) => [i, i + 1, i * 7, i, NONE]),
-    );
+    expect(
+      blocks.map((block) => [
+        table.ordinal[block],
+        table.tokenAt(block, 1),
+        table.hash[block],
+        table.firstPage(block, 0),
+        table.parent[block],
+      ]),
+    ).toEqual(blocks.map((_, i) => [i, i + 1, i * 7, i, NONE]));
     expect([table.count, table.size]).toEqual([300, 300]);
   });
 });
@@ -92,7 +100,9 @@ test('blocks stand in the order of their tokens: by id, an id before a digest th
     for (let j = 0; j < blocks.length; j++) {
       expect(Math.sign(table.compare(blocks[i], blocks[j])), `${i} against ${j}`).toBe(Math.sign(i - j));
       const piece = TokenBuffer.from(ordered[j]);
-      expect(Math.sign(table.compareWith(blocks[i], piece, 0, piece.length)), `${i} against the tokens of ${j}`).toBe(Math.sign(i - j));
+      expect(Math.sign(table.compareWith(blocks[i], piece, 0, piece.length)), `${i} against the tokens of ${j}`).toBe(
+        Math.sign(i - j),
+      );
     }
   }
 });

@@ -65,7 +65,8 @@ test('whatever is inserted and removed in whatever order, exactly what is in the
 
 function walkAll(index: ChildIndex, blocks: BlockTable): BlockId[] {
   const met = new Set<BlockId>();
-  for (let parent = 0; parent < 3; parent++) for (let hash = 0; hash < 4; hash++) for (const block of walk(index, parent, hash)) met.add(block);
+  for (let parent = 0; parent < 3; parent++)
+    for (let hash = 0; hash < 4; hash++) for (const block of walk(index, parent, hash)) met.add(block);
   for (const block of met) expect(blocks.isLive(block)).toBe(true);
   return [...met];
 }

@@ -37,7 +37,13 @@ describe('a child', () => {
     const blocks = grove.plant([1, 2, 3, 4, 5, 6]);
     expect(grove.find([1, 2, 3, 4])).toBe(blocks[0]);
     expect(grove.find([1, 2, 3, 4, 5, 6])).toBe(blocks[1]);
-    for (const other of [[1, 2, 3], [1, 2, 3, 5], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6, 7]]) expect(grove.find(other)).toBe(NONE);
+    for (const other of [
+      [1, 2, 3],
+      [1, 2, 3, 5],
+      [1, 2, 3, 4, 5],
+      [1, 2, 3, 4, 5, 6, 7],
+    ])
+      expect(grove.find(other)).toBe(NONE);
   });
 
   test('is found among a thousand siblings, and after every second of them has gone', () => {
@@ -108,7 +114,11 @@ describe('a longer block', () => {
     const grove = new Grove([full()]);
     for (let i = 0; i < 50; i++) grove.plant([1, i]);
     const [block] = grove.plant([1, 30, 2, 2], []);
-    expect([grove.tree.coverage(block, F), grove.find([1, 30]), grove.children(grove.tree.root('')).length]).toEqual([2, NONE, 50]);
+    expect([grove.tree.coverage(block, F), grove.find([1, 30]), grove.children(grove.tree.root('')).length]).toEqual([
+      2,
+      NONE,
+      50,
+    ]);
     expect(grove.tree.hasBeginning(grove.tree.root(''), TokenBuffer.from([1, 31, 9, 9]), 0, 4)).toBe(true);
     expect(grove.tree.hasBeginning(grove.tree.root(''), TokenBuffer.from([1, 30, 9, 9]), 0, 4)).toBe(false);
     expect(grove.tree.hasBeginning(grove.tree.root(''), TokenBuffer.from([1, 31]), 0, 2)).toBe(false);

@@ -1,6 +1,6 @@
 import { NONE } from '../columns.ts';
-import type { GroupRules } from '../request/group-rules.ts';
 import type { PageId, PageTable } from '../page/page-table.ts';
+import type { GroupRules } from '../request/group-rules.ts';
 import { type BlockId, BlockTable } from './block-table.ts';
 import { ChildIndex } from './child-index.ts';
 import { SiblingOrder } from './sibling-order.ts';

@@ -16,6 +16,10 @@ export function scopeKey(scope: ReuseScope | undefined): string {
 function part(value: number | bigint | undefined | null, name: string): string {
   if (value === undefined || value === null) return '';
   const valid = typeof value === 'bigint' ? value >= 0n && value < 1n << 64n : Number.isSafeInteger(value) && value >= 0;
-  if (!valid) throw new StateError('invalid-scope', `scope.${name} is ${value}; it must be a whole number from 0 to 2^64 - 1 (a bigint beyond 2^53 - 1)`);
+  if (!valid)
+    throw new StateError(
+      'invalid-scope',
+      `scope.${name} is ${value}; it must be a whole number from 0 to 2^64 - 1 (a bigint beyond 2^53 - 1)`,
+    );
   return value.toString();
 }

@@ -18,12 +18,15 @@ class Family {
   }
 
   tokensOf(block: BlockId): number[] | undefined {
-    return block === NONE ? undefined : Array.from({ length: this.blocks.numTokens[block] }, (_, i) => this.blocks.tokenAt(block, i));
+    return block === NONE
+      ? undefined
+      : Array.from({ length: this.blocks.numTokens[block] }, (_, i) => this.blocks.tokenAt(block, i));
   }
 
   forwards(): number[][] {
     const found: number[][] = [];
-    for (let at = this.order.first(this.parent); at !== NONE; at = this.blocks.nextSibling[at]) found.push(this.tokensOf(at) as number[]);
+    for (let at = this.order.first(this.parent); at !== NONE; at = this.blocks.nextSibling[at])
+      found.push(this.tokensOf(at) as number[]);
     return found;
   }
 
@@ -83,25 +86,29 @@ describe('the children of a block', () => {
 test('random arrivals and departures keep the order', () => {
   const anyPiece = fc.array(fc.nat(2), { minLength: 1, maxLength: 4 });
   fc.assert(
-    fc.property(fc.array(fc.record({ piece: anyPiece, leave: fc.boolean(), choice: fc.nat() }), { maxLength: 120 }), anyPiece, (steps, sought) => {
-      const family = new Family();
-      const present = new Map<string, BlockId>();
-      for (const { piece, leave, choice } of steps) {
-        if (leave && present.size > 0) {
-          const key = [...present.keys()][choice % present.size];
-          const block = present.get(key) as BlockId;
-          family.order.remove(block);
-          family.blocks.destroy(block);
-          present.delete(key);
-        } else if (!present.has(JSON.stringify(piece))) present.set(JSON.stringify(piece), family.add(piece));
-      }
-      const expected = [...present.keys()].map((key) => JSON.parse(key) as number[]).sort(byTokens);
-      expect(family.forwards()).toEqual(expected);
-      expect(family.backwards()).toEqual([...expected].reverse());
-      const [before, behind] = family.seek(sought);
-      expect(before).toEqual(expected.filter((piece) => byTokens(piece, sought) < 0).at(-1));
-      expect(behind).toEqual(expected.find((piece) => byTokens(piece, sought) >= 0));
-    }),
+    fc.property(
+      fc.array(fc.record({ piece: anyPiece, leave: fc.boolean(), choice: fc.nat() }), { maxLength: 120 }),
+      anyPiece,
+      (steps, sought) => {
+        const family = new Family();
+        const present = new Map<string, BlockId>();
+        for (const { piece, leave, choice } of steps) {
+          if (leave && present.size > 0) {
+            const key = [...present.keys()][choice % present.size];
+            const block = present.get(key) as BlockId;
+            family.order.remove(block);
+            family.blocks.destroy(block);
+            present.delete(key);
+          } else if (!present.has(JSON.stringify(piece))) present.set(JSON.stringify(piece), family.add(piece));
+        }
+        const expected = [...present.keys()].map((key) => JSON.parse(key) as number[]).sort(byTokens);
+        expect(family.forwards()).toEqual(expected);
+        expect(family.backwards()).toEqual([...expected].reverse());
+        const [before, behind] = family.seek(sought);
+        expect(before).toEqual(expected.filter((piece) => byTokens(piece, sought) < 0).at(-1));
+        expect(behind).toEqual(expected.find((piece) => byTokens(piece, sought) >= 0));
+      },
+    ),
   );
 });
 

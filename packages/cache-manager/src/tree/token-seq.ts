@@ -1,5 +1,5 @@
-import { TokenError } from '../errors/token-error.ts';
 import { grownColumn } from '../columns.ts';
+import { TokenError } from '../errors/token-error.ts';
 
 /** Identity of one piece of non-text content: 32 bytes, for instance its SHA-256. Stands where the first placeholder token would. */
 export type MultimodalDigest = Uint8Array;
@@ -54,7 +54,8 @@ export class TokenBuffer {
   append(tokens: TokenSeq): void {
     const count = tokens.length;
     const begin = this.length;
-    if (begin + count > this.values.length) this.values = grownColumn(this.values, Math.max(this.values.length * 2, begin + count));
+    if (begin + count > this.values.length)
+      this.values = grownColumn(this.values, Math.max(this.values.length * 2, begin + count));
     const { values } = this;
     if (tokens instanceof Uint32Array) values.set(tokens, begin);
     else {
@@ -83,13 +84,21 @@ export class TokenBuffer {
 }
 
 function badToken(token: number, position: number): TokenError {
-  return new TokenError('invalid-token', position, `token ${position} is ${token}; token ids are whole numbers from 0 to ${MAX_TOKEN}`);
+  return new TokenError(
+    'invalid-token',
+    position,
+    `token ${position} is ${token}; token ids are whole numbers from 0 to ${MAX_TOKEN}`,
+  );
 }
 
 /** Checks a digest, and keeps what the caller may go on to change. Not by `slice`: that of a Node `Buffer` is a view. */
 function copyOfDigest(token: unknown, position: number): MultimodalDigest & { buffer: ArrayBuffer } {
   if (token instanceof Uint8Array && token.length === DIGEST_BYTES) return Uint8Array.from(token);
-  throw new TokenError('invalid-digest', position, `token ${position} is neither a number nor a digest of ${DIGEST_BYTES} bytes (Uint8Array)`);
+  throw new TokenError(
+    'invalid-digest',
+    position,
+    `token ${position} is neither a number nor a digest of ${DIGEST_BYTES} bytes (Uint8Array)`,
+  );
 }
 
 /** 0 when two digests, or their absence, are the same; else which stands first. None stands before any. */

@@ -1,5 +1,5 @@
-import { ModelRefusal, type RequestModel, type ReuseModel } from '@bufferwise-internal/test-kit';
 import { BufferwiseError, type CacheConfigInput, type LayerGroupId } from '@bufferwise/core-policy';
+import { ModelRefusal, type RequestModel, type ReuseModel } from '@bufferwise-internal/test-kit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { CommitOptions, PriorityFn, ResumeOptions, ReuseScope } from '../../src/index.ts';
@@ -64,7 +64,13 @@ function anyConfig({ slots }: { slots: fc.Arbitrary<number> }): fc.Arbitrary<Cac
         const roles = Array.from({ length: numRoles }, (_, role) => `part${role}`);
         if (kind === 'ssm') return { type: 'ssm', reusePolicy: policy, roles };
         if (kind === 'full') return { type: 'attention', reusePolicy: policy, roles };
-        return { type: 'attention', slidingWindowSize: window, numSinkTokens: sinkBlocks * tokensPerBlock, reusePolicy: policy, roles } as LayerShape;
+        return {
+          type: 'attention',
+          slidingWindowSize: window,
+          numSinkTokens: sinkBlocks * tokensPerBlock,
+          reusePolicy: policy,
+          roles,
+        } as LayerShape;
       });
       const hasState = layers.some(({ kind }) => kind === 'ssm');
       return model(shapes, {
@@ -115,10 +121,22 @@ const anyCommit = fc.record({
   snapshot: fc.constantFrom(undefined, undefined, true, false),
 });
 const anySelection = { select: fc.option(fc.nat(15), { freq: 3 }), rebuild: fc.option(fc.nat(15)) };
-const anyOpening = { ...anyPrompt, ...anySelection, priority: fc.constantFrom<PriorityKind>('none', 'none', 'byBlock', 'byBlock', 'throws', 'nonsense') };
+const anyOpening = {
+  ...anyPrompt,
+  ...anySelection,
+  priority: fc.constantFrom<PriorityKind>('none', 'none', 'byBlock', 'byBlock', 'throws', 'nonsense'),
+};
 
 const anyOperation = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ op: fc.constant('serve' as const), ...anyOpening, steps: fc.array(fc.tuple(anyStep, anyCommit), { maxLength: 4 }), close: fc.boolean() }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      op: fc.constant('serve' as const),
+      ...anyOpening,
+      steps: fc.array(fc.tuple(anyStep, anyCommit), { maxLength: 4 }),
+      close: fc.boolean(),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('open' as const), ...anyOpening }) },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('resume' as const), player: whole, ...anySelection }) },
   { weight: 6, arbitrary: anyStep },
@@ -190,7 +208,9 @@ class Run {
         break;
       }
       default: {
-        const fits = this.#cast.filter(({ player: { kv } }) => operation.op === 'misuse' || (operation.op === 'resume') === (kv.status === 'suspended'));
+        const fits = this.#cast.filter(
+          ({ player: { kv } }) => operation.op === 'misuse' || (operation.op === 'resume') === (kv.status === 'suspended'),
+        );
         if (fits.length > 0) await this.#applyTo(fits[operation.player % fits.length], operation);
       }
     }
@@ -216,7 +236,9 @@ class Run {
     if (request === undefined) return cast;
     const { path, withoutState, usable } = request.match;
     expect(player.kv.matchDepths).toEqual({ path, withoutState, usable });
-    expect(player.kv.reuseStatus.map(({ complete, endpoint, coverage }) => ({ complete, endpoint, coverage }))).toEqual(request.status);
+    expect(player.kv.reuseStatus.map(({ complete, endpoint, coverage }) => ({ complete, endpoint, coverage }))).toEqual(
+      request.status,
+    );
     return cast;
   }
 
@@ -271,7 +293,10 @@ class Run {
             () => model?.resize(kv.capacity, numComputed),
           );
         }
-        const options: CommitOptions = { end: operation.end, snapshot: count < player.numComputed && operation.snapshot === true ? undefined : operation.snapshot };
+        const options: CommitOptions = {
+          end: operation.end,
+          snapshot: count < player.numComputed && operation.snapshot === true ? undefined : operation.snapshot,
+        };
         const tokens = player.text.slice(kv.numCommittedTokens, count);
         const done = await this.#attempt(
           () => player.commit(count, options),
@@ -338,7 +363,12 @@ class Run {
     const failed = answer instanceof Error;
     if (failed && !BufferwiseError.isInstance(answer) && !(answer instanceof PriorityFailure)) throw answer;
     if (failed || answer === false) expect(this.#everything()).toEqual(before);
-    if (this.#oracle === undefined || answer instanceof PriorityFailure || (answer as { code?: string })?.code === 'invalid-priority') return !failed && answer !== false;
+    if (
+      this.#oracle === undefined ||
+      answer instanceof PriorityFailure ||
+      (answer as { code?: string })?.code === 'invalid-priority'
+    )
+      return !failed && answer !== false;
     expect(answer, 'a false from ample memory').not.toBe(false);
     const refusal = outcomeOfRules(rules);
     expect(failed ? answer.name : undefined).toBe(refusal);
@@ -353,7 +383,9 @@ class Run {
         lengths: [kv.status, kv.numCommittedTokens, kv.historyLength, kv.capacity],
         status: kv.reuseStatus,
         depths: kv.matchDepths,
-        pages: groups.map(({ kind }, id) => (kind === 'ssm' ? kv.ssmBlockBaseIndex(id as LayerGroupId) : [...kv.basePageIndices(id as LayerGroupId)])),
+        pages: groups.map(({ kind }, id) =>
+          kind === 'ssm' ? kv.ssmBlockBaseIndex(id as LayerGroupId) : [...kv.basePageIndices(id as LayerGroupId)],
+        ),
         scratch: groups.map((_, id) => kv.scratch(id as LayerGroupId)),
       })),
       storage: manager.storageStatistics(0),
@@ -364,13 +396,23 @@ class Run {
 
   #compare({ player: { kv }, model }: Cast): void {
     if (model === undefined) return;
-    expect([kv.status, kv.numCommittedTokens, kv.historyLength, kv.capacity]).toEqual([model.state, model.committed, model.history, model.capacity]);
+    expect([kv.status, kv.numCommittedTokens, kv.historyLength, kv.capacity]).toEqual([
+      model.state,
+      model.committed,
+      model.history,
+      model.capacity,
+    ]);
     this.#stage.groups.forEach(({ kind }, id) => {
       if (kind === 'ssm') return;
       const indices = [...kv.basePageIndices(id as LayerGroupId)];
-      expect(indices.flatMap((index, ordinal) => (index < 0 ? [] : [ordinal])), `blocks of group ${id} that have an index`).toEqual(model.shownBlocks(id));
+      expect(
+        indices.flatMap((index, ordinal) => (index < 0 ? [] : [ordinal])),
+        `blocks of group ${id} that have an index`,
+      ).toEqual(model.shownBlocks(id));
       const range = kv.scratch(id as LayerGroupId)?.range;
-      expect(range === undefined ? [0, 0] : [range.begin, range.end], `scratch of group ${id}`).toEqual(model.holdings[id].scratch);
+      expect(range === undefined ? [0, 0] : [range.begin, range.end], `scratch of group ${id}`).toEqual(
+        model.holdings[id].scratch,
+      );
     });
   }
 
@@ -378,11 +420,16 @@ class Run {
   #selection({ player: { kv, hasResumed } }: Cast, { select, rebuild, player }: Operation & { op: 'resume' }): ResumeOptions {
     if (hasResumed && player % 7 > 0) return {};
     const named = (bits: number | null) => {
-      const ids = this.#stage.groups.flatMap(({ policy }, id) => (policy === 'optional' && bits !== null && bits & (1 << id) ? [id as LayerGroupId] : []));
+      const ids = this.#stage.groups.flatMap(({ policy }, id) =>
+        policy === 'optional' && bits !== null && bits & (1 << id) ? [id as LayerGroupId] : [],
+      );
       return bits === null ? undefined : ids;
     };
     const optionalReuseGroups = named(select)?.filter((id) => kv.reuseStatus[id].complete || player % 11 === 0);
-    return { optionalReuseGroups, rebuiltGroups: named(rebuild)?.filter((id) => !optionalReuseGroups?.includes(id) || player % 11 === 1) };
+    return {
+      optionalReuseGroups,
+      rebuiltGroups: named(rebuild)?.filter((id) => !optionalReuseGroups?.includes(id) || player % 11 === 1),
+    };
   }
 
   /** The lowest count to which a request may be taken back and go on: the history, or the margin behind scratch. */
@@ -400,7 +447,10 @@ class Run {
     return [...rest, ...tokens.slice(rest.length)].slice(0, Math.max(0, MAX_TOKENS - numComputed));
   }
 
-  #prompt({ prompt, like, scope }: { prompt: readonly Token[]; like: number | null; scope: number }): { tokens: readonly Token[]; scope: ReuseScope | undefined } {
+  #prompt({ prompt, like, scope }: { prompt: readonly Token[]; like: number | null; scope: number }): {
+    tokens: readonly Token[];
+    scope: ReuseScope | undefined;
+  } {
     const known = like === null || this.#texts.length === 0 ? undefined : this.#texts[like % this.#texts.length];
     if (known === undefined) return { tokens: prompt, scope: SCOPES[scope] };
     const kept = known.tokens.slice(0, known.tokens.length - ((like ?? 0) % 4));

@@ -13,7 +13,16 @@ const turns = (window = 16) => model([full(), windowed(window)], { tokensPerBloc
 describe('a scope', () => {
   // Prevents: the name of an adapter taken for a salt, or two values swapped.
   scenario('is a border: nothing is matched across, and everything within', model([full(), recurrent()]), async (stage) => {
-    const scopes: (ReuseScope | undefined)[] = [{ loraId: 7, salt: 11 }, { loraId: 7, salt: 12 }, { loraId: 8, salt: 11 }, { loraId: 11, salt: 7 }, { loraId: 7 }, { salt: 7 }, { loraId: 11 }, undefined];
+    const scopes: (ReuseScope | undefined)[] = [
+      { loraId: 7, salt: 11 },
+      { loraId: 7, salt: 12 },
+      { loraId: 8, salt: 11 },
+      { loraId: 11, salt: 7 },
+      { loraId: 7 },
+      { salt: 7 },
+      { loraId: 11 },
+      undefined,
+    ];
     for (let owner = 0; owner < scopes.length; owner++) {
       await stage.donate(seq(8), [8], { scope: scopes[owner] });
       expect(scopes.map((scope) => stage.probe(seq(8), scope))).toEqual(scopes.map((_, i) => (i <= owner ? 8 : 0)));
@@ -51,7 +60,8 @@ describe('tokens decide', () => {
     expect([digest(1), digest(2), 0x05050505].map((image) => stage.probe(prompt(image)))).toEqual([8, 2, 2]);
     await stage.donate(prompt(digest(2)), [8]);
     await stage.donate(prompt(0x05050505), [8]);
-    for (const image of [digest(1), digest(2), 0x05050505]) expect((await stage.start(prompt(image))).kv.numCommittedTokens).toBe(8);
+    for (const image of [digest(1), digest(2), 0x05050505])
+      expect((await stage.start(prompt(image))).kv.numCommittedTokens).toBe(8);
   });
 
   scenario('however many siblings there are: one token in common is one token', model([full()]), async (stage) => {
@@ -66,10 +76,14 @@ describe('tokens decide', () => {
     [false, 8],
     [true, 10],
   ] as const) {
-    scenario(`to the last one they share, ${partial ? 'also' : 'but not'} inside a block`, model([full()], { enablePartialReuse: partial }), async (stage) => {
-      await stage.donate(seq(12), [12]);
-      expect(stage.probe(seq(10))).toBe(match);
-    });
+    scenario(
+      `to the last one they share, ${partial ? 'also' : 'but not'} inside a block`,
+      model([full()], { enablePartialReuse: partial }),
+      async (stage) => {
+        await stage.donate(seq(12), [12]);
+        expect(stage.probe(seq(10))).toBe(match);
+      },
+    );
   }
 
   for (const [backoff, usable] of [
@@ -78,11 +92,15 @@ describe('tokens decide', () => {
     [3, 7],
     [10, 0],
   ]) {
-    scenario(`less ${backoff} of them where the engine asked for a backoff`, model([full()], { reuseMatchBackoff: backoff }), async (stage) => {
-      await stage.donate(seq(12), [12]);
-      const reader = stage.open(seq(10));
-      expect(reader.kv.matchDepths).toEqual({ path: 10, withoutState: usable, usable });
-    });
+    scenario(
+      `less ${backoff} of them where the engine asked for a backoff`,
+      model([full()], { reuseMatchBackoff: backoff }),
+      async (stage) => {
+        await stage.donate(seq(12), [12]);
+        const reader = stage.open(seq(10));
+        expect(reader.kv.matchDepths).toEqual({ path: 10, withoutState: usable, usable });
+      },
+    );
   }
 });
 
@@ -122,18 +140,22 @@ describe('a turn that continues an earlier one', () => {
 
   // Prevents: a replaced page that still names a block which is gone.
   for (const resumed of [true, false]) {
-    scenario(`takes a tail over from a request that ${resumed ? 'ended in it' : 'only claims it'}, which then closes safely`, turns(), async (stage) => {
-      const first = await stage.start();
-      expect(first.extend(seq(72), { end: true })).toBe(true);
-      const holder = resumed ? first : stage.open(seq(72));
-      if (!resumed) first.close();
-      await stage.donate(seq(80), [80], { end: true });
-      await stage.donate(seq(96), [96], { end: true });
-      expect([stage.probe(seq(72)), stage.probe(seq(80)), stage.probe(seq(96))]).toEqual([72, 80, 96]);
-      if (!resumed) expect(await holder.resume()).toBe(true);
-      holder.close();
-      expect(stage.probe(seq(96))).toBe(96);
-    });
+    scenario(
+      `takes a tail over from a request that ${resumed ? 'ended in it' : 'only claims it'}, which then closes safely`,
+      turns(),
+      async (stage) => {
+        const first = await stage.start();
+        expect(first.extend(seq(72), { end: true })).toBe(true);
+        const holder = resumed ? first : stage.open(seq(72));
+        if (!resumed) first.close();
+        await stage.donate(seq(80), [80], { end: true });
+        await stage.donate(seq(96), [96], { end: true });
+        expect([stage.probe(seq(72)), stage.probe(seq(80)), stage.probe(seq(96))]).toEqual([72, 80, 96]);
+        if (!resumed) expect(await holder.resume()).toBe(true);
+        holder.close();
+        expect(stage.probe(seq(96))).toBe(96);
+      },
+    );
   }
 
   scenario('replaces a partial tail, and both requests close cleanly', model([full(), windowed(8)]), async (stage) => {
@@ -148,12 +170,16 @@ describe('a turn that continues an earlier one', () => {
   });
 
   // Prevents: a follow-up prompt that drops a few tokens of the last reply finds nothing at all.
-  scenario('but drops the last tokens of the reply falls back to the end of the prompt', model([full(), recurrent()], { tokensPerBlock: 16 }), async (stage) => {
-    await stage.donate(seq(80), [50, 80]);
-    const next = await stage.start([...seq(78), 500, 501]);
-    expect(next.kv.matchDepths).toEqual({ path: 78, withoutState: 78, usable: 50 });
-    expect(next.extend([...seq(78), 500, 501].slice(50))).toBe(true);
-  });
+  scenario(
+    'but drops the last tokens of the reply falls back to the end of the prompt',
+    model([full(), recurrent()], { tokensPerBlock: 16 }),
+    async (stage) => {
+      await stage.donate(seq(80), [50, 80]);
+      const next = await stage.start([...seq(78), 500, 501]);
+      expect(next.kv.matchDepths).toEqual({ path: 78, withoutState: 78, usable: 50 });
+      expect(next.extend([...seq(78), 500, 501].slice(50))).toBe(true);
+    },
+  );
 });
 
 describe('many users of one prefix', () => {
@@ -180,15 +206,23 @@ describe('many users of one prefix', () => {
 });
 
 for (const count of [1, 3, 2]) {
-  scenario(`neither clearing nor closing is possible with ${count} open, and both say so with the count`, model([full()]), async (stage) => {
-    await stage.donate(seq(8), [8]);
-    const open = Array.from({ length: count }, () => stage.open());
-    const refusal = expect.objectContaining({ name: 'StateError', code: 'requests-open', message: expect.stringContaining(`${count} request`) });
-    expect(() => stage.manager.clearReusableBlocks()).toThrow(refusal);
-    await expect(stage.manager.close()).rejects.toThrow(refusal);
-    expect(stage.probe(seq(8))).toBe(8);
-    for (const player of open) player.close();
-    stage.manager.clearReusableBlocks();
-    expect(stage.probe(seq(8))).toBe(0);
-  });
+  scenario(
+    `neither clearing nor closing is possible with ${count} open, and both say so with the count`,
+    model([full()]),
+    async (stage) => {
+      await stage.donate(seq(8), [8]);
+      const open = Array.from({ length: count }, () => stage.open());
+      const refusal = expect.objectContaining({
+        name: 'StateError',
+        code: 'requests-open',
+        message: expect.stringContaining(`${count} request`),
+      });
+      expect(() => stage.manager.clearReusableBlocks()).toThrow(refusal);
+      await expect(stage.manager.close()).rejects.toThrow(refusal);
+      expect(stage.probe(seq(8))).toBe(8);
+      for (const player of open) player.close();
+      stage.manager.clearReusableBlocks();
+      expect(stage.probe(seq(8))).toBe(0);
+    },
+  );
 }

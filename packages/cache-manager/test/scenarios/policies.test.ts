@@ -51,46 +51,59 @@ describe('private pages', () => {
         reader.close();
         expect(stage.probe(seq(count))).toBe(count);
         const blocks = Math.ceil(count / 4);
-        const privatePages = Array.from({ length: blocks }, (_, block) => dropPage(stage.manager, { tokens: seq(count), block, groupId: OTHER }));
+        const privatePages = Array.from({ length: blocks }, (_, block) =>
+          dropPage(stage.manager, { tokens: seq(count), block, groupId: OTHER }),
+        );
         expect(privatePages).not.toContain(true);
         expect(stage.pagesOf(GLOBAL, seq(count)).length).toBe(blocks);
       },
     );
   }
 
-  scenario('are dropped when they leave the window and when the capacity falls, without waiting for a commit', model([full(), windowed(8, 'private')]), async (stage) => {
-    const request = await stage.start();
-    expect(request.step(seq(24))).toBe(true);
-    const used = () => stage.slots(OTHER).total - stage.slots(OTHER).free;
-    expect(used()).toBe(6);
-    expect(request.settle()).toBe(true);
-    expect(used()).toBe(2);
-    expect(request.kv.resize(40)).toBe(true);
-    expect(used()).toBe(6);
-    expect(request.kv.resize(24)).toBe(true);
-    expect(used()).toBe(2);
-  });
+  scenario(
+    'are dropped when they leave the window and when the capacity falls, without waiting for a commit',
+    model([full(), windowed(8, 'private')]),
+    async (stage) => {
+      const request = await stage.start();
+      expect(request.step(seq(24))).toBe(true);
+      const used = () => stage.slots(OTHER).total - stage.slots(OTHER).free;
+      expect(used()).toBe(6);
+      expect(request.settle()).toBe(true);
+      expect(used()).toBe(2);
+      expect(request.kv.resize(40)).toBe(true);
+      expect(used()).toBe(6);
+      expect(request.kv.resize(24)).toBe(true);
+      expect(used()).toBe(2);
+    },
+  );
 
-  scenario('of recurrent state survive suspend and resume, and leave no snapshot', model([full(), recurrent('private')]), async (stage) => {
-    const request = await stage.start();
-    expect(request.extend(seq(10))).toBe(true);
-    const slot = request.kv.ssmBlockBaseIndex(OTHER);
-    request.suspend();
-    expect(await request.resume()).toBe(true);
-    expect(request.kv.ssmBlockBaseIndex(OTHER)).toBe(slot);
-    request.close();
-    expect(stage.slots(OTHER)).toMatchObject({ evictable: 0 });
-    const reader = await stage.start(seq(12));
-    expect(reader.kv.numCommittedTokens).toBe(10);
-    expect(reader.extend([10, 11])).toBe(true);
-  });
+  scenario(
+    'of recurrent state survive suspend and resume, and leave no snapshot',
+    model([full(), recurrent('private')]),
+    async (stage) => {
+      const request = await stage.start();
+      expect(request.extend(seq(10))).toBe(true);
+      const slot = request.kv.ssmBlockBaseIndex(OTHER);
+      request.suspend();
+      expect(await request.resume()).toBe(true);
+      expect(request.kv.ssmBlockBaseIndex(OTHER)).toBe(slot);
+      request.close();
+      expect(stage.slots(OTHER)).toMatchObject({ evictable: 0 });
+      const reader = await stage.start(seq(12));
+      expect(reader.kv.numCommittedTokens).toBe(10);
+      expect(reader.extend([10, 11])).toBe(true);
+    },
+  );
 });
 
 describe('two requests that compute the same at once', () => {
   async function twins(stage: Stage) {
     const [first, second] = [await stage.start(), await stage.start()];
     for (const twin of [first, second]) expect(twin.step(seq(24))).toBe(true);
-    const before = stage.groups.map((_, group) => [page(first, group as LayerGroupId, 5), page(second, group as LayerGroupId, 5)]);
+    const before = stage.groups.map((_, group) => [
+      page(first, group as LayerGroupId, 5),
+      page(second, group as LayerGroupId, 5),
+    ]);
     for (const [own, other] of before) expect(own).not.toBe(other);
     first.commit();
     second.commit();
@@ -103,12 +116,16 @@ describe('two requests that compute the same at once', () => {
     expect(stage.slots(GLOBAL).total - stage.slots(GLOBAL).free).toBe(6);
   });
 
-  scenario('keep their private pages, and blocks that have left the window stay empty', model([full(), windowed(8, 'private')]), async (stage) => {
-    const { first, second } = await twins(stage);
-    expect(page(second, GLOBAL, 5)).toBe(page(first, GLOBAL, 5));
-    expect(page(second, OTHER, 5)).not.toBe(page(first, OTHER, 5));
-    for (const twin of [first, second]) expect([0, 1, 2, 3].map((block) => page(twin, OTHER, block))).toEqual([-1, -1, -1, -1]);
-  });
+  scenario(
+    'keep their private pages, and blocks that have left the window stay empty',
+    model([full(), windowed(8, 'private')]),
+    async (stage) => {
+      const { first, second } = await twins(stage);
+      expect(page(second, GLOBAL, 5)).toBe(page(first, GLOBAL, 5));
+      expect(page(second, OTHER, 5)).not.toBe(page(first, OTHER, 5));
+      for (const twin of [first, second]) expect([0, 1, 2, 3].map((block) => page(twin, OTHER, block))).toEqual([-1, -1, -1, -1]);
+    },
+  );
 
   scenario('share optional pages too', model([full(), windowed(8, 'optional')]), async (stage) => {
     const { first, second } = await twins(stage);
@@ -118,25 +135,33 @@ describe('two requests that compute the same at once', () => {
 
 describe('a long request that shrinks token by token', () => {
   for (const policy of ['required', 'optional', 'private'] as const) {
-    scenario(`leaves no stale page or index behind, with a ${policy} window`, model([full(), windowed(8, policy)]), async (stage) => {
-      const request = await stage.start();
-      for (let capacity = 40; capacity >= 1; capacity--) {
-        expect(request.kv.resize(capacity)).toBe(true);
-        for (const group of [GLOBAL, OTHER]) {
-          expect(request.kv.basePageIndices(group).length).toBe(Math.ceil(capacity / 4));
-          expect(stage.slots(group).total - stage.slots(group).free).toBe(Math.ceil(capacity / 4));
+    scenario(
+      `leaves no stale page or index behind, with a ${policy} window`,
+      model([full(), windowed(8, policy)]),
+      async (stage) => {
+        const request = await stage.start();
+        for (let capacity = 40; capacity >= 1; capacity--) {
+          expect(request.kv.resize(capacity)).toBe(true);
+          for (const group of [GLOBAL, OTHER]) {
+            expect(request.kv.basePageIndices(group).length).toBe(Math.ceil(capacity / 4));
+            expect(stage.slots(group).total - stage.slots(group).free).toBe(Math.ceil(capacity / 4));
+          }
         }
-      }
-      expect(request.kv.resize(40)).toBe(true);
-    });
+        expect(request.kv.resize(40)).toBe(true);
+      },
+    );
   }
 });
 
-scenario('a policy keeps its pages in pools of its own', model([windowed(8, 'optional'), windowed(8, 'private'), windowed(8)]), async (stage) => {
-  const { layout } = stage.manager;
-  expect(new Set([0, 1, 2].map((group) => layout.poolGroupOf(group as LayerGroupId))).size).toBe(3);
-  expect(layout.poolGroups.map(({ policy }) => policy)).toEqual(['optional', 'private', 'required']);
-});
+scenario(
+  'a policy keeps its pages in pools of its own',
+  model([windowed(8, 'optional'), windowed(8, 'private'), windowed(8)]),
+  async (stage) => {
+    const { layout } = stage.manager;
+    expect(new Set([0, 1, 2].map((group) => layout.poolGroupOf(group as LayerGroupId))).size).toBe(3);
+    expect(layout.poolGroups.map(({ policy }) => policy)).toEqual(['optional', 'private', 'required']);
+  },
+);
 
 describe('an optional window', () => {
   const cases: [string, LayerShape, prefix: number, tail: number, covered: number[]][] = [
@@ -186,39 +211,47 @@ describe('an optional window', () => {
     });
 
     for (const victim of covered) {
-      scenario(`${name} that lost block ${victim} is incomplete for newcomers, and whole for who claimed it before`, config, async (stage) => {
-        const source = await publish(stage);
-        const early = stage.open(seq(prefix));
-        stage.drop(OTHER, seq(prefix), victim);
-        source.close();
-        const late = stage.open(seq(prefix));
-        expect(late.kv.numCommittedTokens).toBe(prefix);
-        expect(status(late, OTHER)).toEqual(INCOMPLETE);
-        expect(status(late, THIRD).complete).toBe(true);
-        await expect(late.resume({ optionalReuseGroups: [OTHER, THIRD] })).rejects.toThrow(refusedSelection);
-        expect(late.kv.status).toBe('suspended');
-        expect(await late.resume({ optionalReuseGroups: [THIRD] })).toBe(true);
+      scenario(
+        `${name} that lost block ${victim} is incomplete for newcomers, and whole for who claimed it before`,
+        config,
+        async (stage) => {
+          const source = await publish(stage);
+          const early = stage.open(seq(prefix));
+          stage.drop(OTHER, seq(prefix), victim);
+          source.close();
+          const late = stage.open(seq(prefix));
+          expect(late.kv.numCommittedTokens).toBe(prefix);
+          expect(status(late, OTHER)).toEqual(INCOMPLETE);
+          expect(status(late, THIRD).complete).toBe(true);
+          await expect(late.resume({ optionalReuseGroups: [OTHER, THIRD] })).rejects.toThrow(refusedSelection);
+          expect(late.kv.status).toBe('suspended');
+          expect(await late.resume({ optionalReuseGroups: [THIRD] })).toBe(true);
 
-        expect(await early.resume({ optionalReuseGroups: [OTHER, THIRD] })).toBe(true);
-        const claimed = covered.map((block) => page(early, OTHER, block));
-        expect(claimed).not.toContain(-1);
-        early.suspend();
-        expect(await early.resume()).toBe(true);
-        expect(covered.map((block) => page(early, OTHER, block))).toEqual(claimed);
-        early.close();
-        late.close();
-        expect(stage.probe(seq(prefix))).toBe(prefix);
-      });
+          expect(await early.resume({ optionalReuseGroups: [OTHER, THIRD] })).toBe(true);
+          const claimed = covered.map((block) => page(early, OTHER, block));
+          expect(claimed).not.toContain(-1);
+          early.suspend();
+          expect(await early.resume()).toBe(true);
+          expect(covered.map((block) => page(early, OTHER, block))).toEqual(claimed);
+          early.close();
+          late.close();
+          expect(stage.probe(seq(prefix))).toBe(prefix);
+        },
+      );
     }
   }
 
-  scenario('that lost a page costs its neighbours nothing', model([full(), windowed(4, 'optional'), windowed(2, 'optional')]), async (stage) => {
-    await stage.donate(seq(8), [8]);
-    stage.drop(OTHER, seq(8), 1);
-    expect(status(stage.open(seq(8)), THIRD).complete).toBe(true);
-    stage.drop(THIRD, seq(8), 1);
-    expect(stage.probe(seq(8))).toBe(8);
-  });
+  scenario(
+    'that lost a page costs its neighbours nothing',
+    model([full(), windowed(4, 'optional'), windowed(2, 'optional')]),
+    async (stage) => {
+      await stage.donate(seq(8), [8]);
+      stage.drop(OTHER, seq(8), 1);
+      expect(status(stage.open(seq(8)), THIRD).complete).toBe(true);
+      stage.drop(THIRD, seq(8), 1);
+      expect(stage.probe(seq(8))).toBe(8);
+    },
+  );
 
   scenario(
     'that is declined frees its own slots for the same resume when nothing else is free',
@@ -235,26 +268,34 @@ describe('an optional window', () => {
     },
   );
 
-  scenario('gets its page back from a twin that still has one, in the slot where it is', model([full(), windowed(4, 'optional')]), async (stage) => {
-    const [first, second] = [await stage.start(), await stage.start()];
-    for (const twin of [first, second]) expect(twin.step(seq(8))).toBe(true);
-    first.commit();
-    stage.drop(OTHER, seq(8), 1);
-    const slot = page(second, OTHER, 1);
-    second.commit();
-    expect(page(second, OTHER, 1)).toBe(slot);
-    expect(status(stage.open(seq(8)), OTHER).complete).toBe(true);
-  });
+  scenario(
+    'gets its page back from a twin that still has one, in the slot where it is',
+    model([full(), windowed(4, 'optional')]),
+    async (stage) => {
+      const [first, second] = [await stage.start(), await stage.start()];
+      for (const twin of [first, second]) expect(twin.step(seq(8))).toBe(true);
+      first.commit();
+      stage.drop(OTHER, seq(8), 1);
+      const slot = page(second, OTHER, 1);
+      second.commit();
+      expect(page(second, OTHER, 1)).toBe(slot);
+      expect(status(stage.open(seq(8)), OTHER).complete).toBe(true);
+    },
+  );
 
-  scenario('is never complete inside a block', model([full(), windowed(256, 'optional')], { tokensPerBlock: 128 }), async (stage) => {
-    await stage.donate(seq(384), [384]);
-    for (const count of [129, 255]) {
-      const reader = stage.open(seq(count));
-      expect(reader.kv.numCommittedTokens).toBe(count);
-      expect(status(reader, OTHER)).toEqual(INCOMPLETE);
-    }
-    expect(status(stage.open(seq(256)), OTHER).complete).toBe(true);
-  });
+  scenario(
+    'is never complete inside a block',
+    model([full(), windowed(256, 'optional')], { tokensPerBlock: 128 }),
+    async (stage) => {
+      await stage.donate(seq(384), [384]);
+      for (const count of [129, 255]) {
+        const reader = stage.open(seq(count));
+        expect(reader.kv.numCommittedTokens).toBe(count);
+        expect(status(reader, OTHER)).toEqual(INCOMPLETE);
+      }
+      expect(status(stage.open(seq(256)), OTHER).complete).toBe(true);
+    },
+  );
 
   scenario('that is incomplete never shortens the match', model([full(), windowed(8, 'optional')]), async (stage) => {
     await stage.donate(seq(16), [16]);
@@ -271,7 +312,15 @@ describe('a choice at the first resume', () => {
   scenario('is made from a status that names every group', config, async (stage) => {
     await stage.donate(seq(8), [8]);
     const reader = stage.open(seq(8));
-    expect(reader.kv.reuseStatus.map(({ groupId, policy, complete, endpoint, coverage }) => [groupId, policy, complete, endpoint, coverage])).toEqual([
+    expect(
+      reader.kv.reuseStatus.map(({ groupId, policy, complete, endpoint, coverage }) => [
+        groupId,
+        policy,
+        complete,
+        endpoint,
+        coverage,
+      ]),
+    ).toEqual([
       [0, 'required', true, 8, [[0, 8]]],
       [1, 'optional', true, 8, [[4, 8]]],
       [2, 'optional', true, 8, [[4, 8]]],
@@ -350,16 +399,20 @@ describe('forgotten work', () => {
     expect([reader.kv.numCommittedTokens, status(reader, OTHER), status(reader, THIRD)]).toEqual([12, INCOMPLETE, INCOMPLETE]);
   });
 
-  scenario('is not forgotten when the groups were rebuilt: then their matched history is published too', config, async (stage) => {
-    await stage.donate(seq(8), [8]);
-    stage.drop(OTHER, seq(8), 1);
-    stage.dropSnapshot(THIRD, seq(8));
-    const diligent = await stage.start(seq(8), { rebuild: [OTHER, THIRD] });
-    expect(diligent.extend([8, 9, 10, 11])).toBe(true);
-    diligent.close();
-    const reader = await stage.start(seq(12), { select: [OTHER, THIRD] });
-    expect(status(reader, OTHER)).toEqual({ complete: true, endpoint: 12, coverage: [[4, 12]] });
-    const shorter = stage.open(seq(8));
-    expect(status(shorter, OTHER).complete).toBe(true);
-  });
+  scenario(
+    'is not forgotten when the groups were rebuilt: then their matched history is published too',
+    config,
+    async (stage) => {
+      await stage.donate(seq(8), [8]);
+      stage.drop(OTHER, seq(8), 1);
+      stage.dropSnapshot(THIRD, seq(8));
+      const diligent = await stage.start(seq(8), { rebuild: [OTHER, THIRD] });
+      expect(diligent.extend([8, 9, 10, 11])).toBe(true);
+      diligent.close();
+      const reader = await stage.start(seq(12), { select: [OTHER, THIRD] });
+      expect(status(reader, OTHER)).toEqual({ complete: true, endpoint: 12, coverage: [[4, 12]] });
+      const shorter = stage.open(seq(8));
+      expect(status(shorter, OTHER).complete).toBe(true);
+    },
+  );
 });

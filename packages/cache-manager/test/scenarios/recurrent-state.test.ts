@@ -18,36 +18,48 @@ describe('a match of a model with state', () => {
   });
 
   for (const partial of [false, true]) {
-    scenario(`ends at the last snapshot before the tokens differ, ${partial ? 'with' : 'without'} partial reuse`, hybrid(partial), async (stage) => {
-      await stage.donate(seq(64), [32, 64]);
-      expect([32, 48, 64, 96].map((count) => match(stage, seq(count)))).toEqual([32, 32, 64, 64]);
-      expect(stage.open(seq(48)).kv.matchDepths.withoutState).toBe(partial ? 48 : 32);
-      expect((await stage.start(seq(96))).extend(seq(96).slice(64))).toBe(true);
-    });
+    scenario(
+      `ends at the last snapshot before the tokens differ, ${partial ? 'with' : 'without'} partial reuse`,
+      hybrid(partial),
+      async (stage) => {
+        await stage.donate(seq(64), [32, 64]);
+        expect([32, 48, 64, 96].map((count) => match(stage, seq(count)))).toEqual([32, 32, 64, 64]);
+        expect(stage.open(seq(48)).kv.matchDepths.withoutState).toBe(partial ? 48 : 32);
+        expect((await stage.start(seq(96))).extend(seq(96).slice(64))).toBe(true);
+      },
+    );
   }
 
   for (const [partial, longer] of [
     [false, 32],
     [true, 48],
   ] as const) {
-    scenario(`ends at a snapshot inside a block exactly, ${partial ? 'with' : 'without'} partial reuse`, hybrid(partial), async (stage) => {
-      await stage.donate(seq(48), [32, 48]);
-      expect([match(stage, seq(64)), match(stage, seq(48)), match(stage, seq(47))]).toEqual([longer, 48, 32]);
-      expect((await stage.start(seq(48))).extend([7, 8, 9])).toBe(true);
-    });
+    scenario(
+      `ends at a snapshot inside a block exactly, ${partial ? 'with' : 'without'} partial reuse`,
+      hybrid(partial),
+      async (stage) => {
+        await stage.donate(seq(48), [32, 48]);
+        expect([match(stage, seq(64)), match(stage, seq(48)), match(stage, seq(47))]).toEqual([longer, 48, 32]);
+        expect((await stage.start(seq(48))).extend([7, 8, 9])).toBe(true);
+      },
+    );
   }
 
   // Prevents: attention good for more than the state, and the larger of both taken for all.
-  scenario('is what all groups can do together when a page of attention is lost in the middle', model([full(), recurrent()], { tokensPerBlock: 16 }), async (stage) => {
-    await stage.donate(seq(64), [16, 32, 48, 64]);
-    stage.drop(F, seq(64), 2);
-    const reader = await stage.start(seq(70));
-    expect([reader.kv.numCommittedTokens, reader.kv.matchDepths.path]).toEqual([32, 32]);
-    stage.dropSnapshot(S, seq(32));
-    const next = await stage.start(seq(70));
-    expect(next.kv.numCommittedTokens).toBe(16);
-    expect(next.extend(seq(70).slice(16))).toBe(true);
-  });
+  scenario(
+    'is what all groups can do together when a page of attention is lost in the middle',
+    model([full(), recurrent()], { tokensPerBlock: 16 }),
+    async (stage) => {
+      await stage.donate(seq(64), [16, 32, 48, 64]);
+      stage.drop(F, seq(64), 2);
+      const reader = await stage.start(seq(70));
+      expect([reader.kv.numCommittedTokens, reader.kv.matchDepths.path]).toEqual([32, 32]);
+      stage.dropSnapshot(S, seq(32));
+      const next = await stage.start(seq(70));
+      expect(next.kv.numCommittedTokens).toBe(16);
+      expect(next.extend(seq(70).slice(16))).toBe(true);
+    },
+  );
 
   // Prevents: "some tokens are cached" read as "the state is there".
   scenario('is nothing when the only snapshot is lost', model([full(), recurrent()]), async (stage) => {
@@ -63,35 +75,53 @@ describe('a match of a model with state', () => {
     [1, 8],
     [0, 16],
   ]) {
-    scenario(`with a backoff of ${reuseMatchBackoff} ends where attention and state agree`, model([full(), recurrent()], { reuseMatchBackoff }), async (stage) => {
-      await stage.donate(seq(16), [8, 16]);
-      const reader = await stage.start(seq(20));
-      expect([reader.kv.numCommittedTokens, reader.kv.matchDepths.path]).toEqual([expected, 16]);
-      expect(reader.extend(seq(20).slice(expected))).toBe(true);
-    });
+    scenario(
+      `with a backoff of ${reuseMatchBackoff} ends where attention and state agree`,
+      model([full(), recurrent()], { reuseMatchBackoff }),
+      async (stage) => {
+        await stage.donate(seq(16), [8, 16]);
+        const reader = await stage.start(seq(20));
+        expect([reader.kv.numCommittedTokens, reader.kv.matchDepths.path]).toEqual([expected, 16]);
+        expect(reader.extend(seq(20).slice(expected))).toBe(true);
+      },
+    );
   }
 
-  scenario('goes on from an optional snapshot only when that is selected; otherwise from zero', model([full(), recurrent('optional')]), async (stage) => {
-    await stage.donate(seq(10), [10]);
-    for (const select of [[], [S]]) {
-      const reader = await stage.start(seq(10), { select });
-      expect(reader.kv.reuseStatus[S]).toMatchObject({ complete: true, endpoint: 10, coverage: [[0, 10]] });
-      expect(reader.extend([50 + select.length])).toBe(true);
-    }
-  });
+  scenario(
+    'goes on from an optional snapshot only when that is selected; otherwise from zero',
+    model([full(), recurrent('optional')]),
+    async (stage) => {
+      await stage.donate(seq(10), [10]);
+      for (const select of [[], [S]]) {
+        const reader = await stage.start(seq(10), { select });
+        expect(reader.kv.reuseStatus[S]).toMatchObject({ complete: true, endpoint: 10, coverage: [[0, 10]] });
+        expect(reader.extend([50 + select.length])).toBe(true);
+      }
+    },
+  );
 
-  scenario('is not shortened by a lost optional snapshot, which cannot be selected any more', model([full(), recurrent('optional')]), async (stage) => {
-    await stage.donate(seq(8), [8]);
-    stage.dropSnapshot(S, seq(8));
-    const reader = stage.open(seq(12));
-    expect([reader.kv.numCommittedTokens, reader.kv.reuseStatus[S].complete, reader.kv.reuseStatus[S].coverage]).toEqual([8, false, []]);
-    await expect(reader.resume({ optionalReuseGroups: [S] })).rejects.toThrow(expect.objectContaining({ name: 'ReuseSelectionError' }));
-    expect(reader.kv.status).toBe('suspended');
-    expect(await reader.resume()).toBe(true);
-    expect(reader.extend([8, 9, 10, 11])).toBe(true);
-    reader.close();
-    expect(stage.open(seq(12)).kv.reuseStatus[S].complete).toBe(false);
-  });
+  scenario(
+    'is not shortened by a lost optional snapshot, which cannot be selected any more',
+    model([full(), recurrent('optional')]),
+    async (stage) => {
+      await stage.donate(seq(8), [8]);
+      stage.dropSnapshot(S, seq(8));
+      const reader = stage.open(seq(12));
+      expect([reader.kv.numCommittedTokens, reader.kv.reuseStatus[S].complete, reader.kv.reuseStatus[S].coverage]).toEqual([
+        8,
+        false,
+        [],
+      ]);
+      await expect(reader.resume({ optionalReuseGroups: [S] })).rejects.toThrow(
+        expect.objectContaining({ name: 'ReuseSelectionError' }),
+      );
+      expect(reader.kv.status).toBe('suspended');
+      expect(await reader.resume()).toBe(true);
+      expect(reader.extend([8, 9, 10, 11])).toBe(true);
+      reader.close();
+      expect(stage.open(seq(12)).kv.reuseStatus[S].complete).toBe(false);
+    },
+  );
 });
 
 describe('snapshots', () => {
@@ -206,21 +236,29 @@ describe('snapshots', () => {
     },
   );
 
-  scenario('worth less than all that is there are left out and counted', model([full(), recurrent()], { slots: [64, 2], maxUtilForResume: 1 }), async (stage) => {
-    const request = await stage.start([], { priority: (ordinal) => 100 - ordinal });
-    expect(request.extend(seq(4)) && request.extend([4, 5, 6, 7])).toBe(true);
-    expect([match(stage, seq(8)), missed(stage, S)]).toEqual([4, 1]);
-    const other = stage.open();
-    expect(await other.resume()).toBe(false);
-  });
+  scenario(
+    'worth less than all that is there are left out and counted',
+    model([full(), recurrent()], { slots: [64, 2], maxUtilForResume: 1 }),
+    async (stage) => {
+      const request = await stage.start([], { priority: (ordinal) => 100 - ordinal });
+      expect(request.extend(seq(4)) && request.extend([4, 5, 6, 7])).toBe(true);
+      expect([match(stage, seq(8)), missed(stage, S)]).toEqual([4, 1]);
+      const other = stage.open();
+      expect(await other.resume()).toBe(false);
+    },
+  );
 
-  scenario('that find no slot are left out and counted, and the commit goes on', model([full(), recurrent()], { slots: [64, 1], maxUtilForResume: 1 }), async (stage) => {
-    const request = await stage.start();
-    expect(request.extend(seq(8))).toBe(true);
-    expect([match(stage, seq(8)), missed(stage, S), stage.open(seq(8)).kv.matchDepths.withoutState]).toEqual([0, 1, 8]);
-    request.close();
-    expect(match(stage, seq(8))).toBe(8);
-  });
+  scenario(
+    'that find no slot are left out and counted, and the commit goes on',
+    model([full(), recurrent()], { slots: [64, 1], maxUtilForResume: 1 }),
+    async (stage) => {
+      const request = await stage.start();
+      expect(request.extend(seq(8))).toBe(true);
+      expect([match(stage, seq(8)), missed(stage, S), stage.open(seq(8)).kv.matchDepths.withoutState]).toEqual([0, 1, 8]);
+      request.close();
+      expect(match(stage, seq(8))).toBe(8);
+    },
+  );
 });
 
 describe('state without attention', () => {
@@ -266,16 +304,20 @@ describe('state without attention', () => {
     },
   );
 
-  scenario('of suspended requests that fill the pool makes a newcomer wait, unchanged', model([recurrent()], { slots: 2, maxUtilForResume: 1 }), async (stage) => {
-    for (const first of [100, 200]) {
-      const player = await stage.start();
-      expect(player.step([first])).toBe(true);
-      player.suspend();
-    }
-    const before = stage.slots(0);
-    const newcomer = stage.open();
-    expect([await newcomer.resume(), stage.slots(0)]).toEqual([false, before]);
-  });
+  scenario(
+    'of suspended requests that fill the pool makes a newcomer wait, unchanged',
+    model([recurrent()], { slots: 2, maxUtilForResume: 1 }),
+    async (stage) => {
+      for (const first of [100, 200]) {
+        const player = await stage.start();
+        expect(player.step([first])).toBe(true);
+        player.suspend();
+      }
+      const before = stage.slots(0);
+      const newcomer = stage.open();
+      expect([await newcomer.resume(), stage.slots(0)]).toEqual([false, before]);
+    },
+  );
 });
 
 describe('a request that was suspended', () => {
@@ -350,34 +392,50 @@ scenario(
   },
 );
 
-scenario('a pool of nothing but state may be full beyond the limit for growing pools', model([full(), recurrent()], { slots: [64, 4], maxUtilForResume: 0.7 }), async (stage) => {
-  for (let i = 0; i < 3; i++) expect(await stage.open().resume()).toBe(true);
-  expect(await stage.open().resume()).toBe(true);
-  expect(stage.slots(S).free).toBe(0);
-});
+scenario(
+  'a pool of nothing but state may be full beyond the limit for growing pools',
+  model([full(), recurrent()], { slots: [64, 4], maxUtilForResume: 0.7 }),
+  async (stage) => {
+    for (let i = 0; i < 3; i++) expect(await stage.open().resume()).toBe(true);
+    expect(await stage.open().resume()).toBe(true);
+    expect(stage.slots(S).free).toBe(0);
+  },
+);
 
 // Prevents: an empty node that later serves as a source.
-scenario('requests of no tokens, of one and of three leave no empty block, snapshot or root', model([full(), recurrent()]), async (stage) => {
-  const endings: ((player: Player) => void)[] = [() => {}, ({ kv }) => kv.stopCommitting(), ({ kv }) => kv.commit([], { end: true })];
-  for (let round = 0; round < 300; round++) {
-    const player = stage.open(seq([0, 1, 3][round % 3]));
-    expect(await player.resume()).toBe(true);
-    player.kv.commit([]);
-    endings[Math.floor(round / 3) % 3](player);
-    player.close();
-  }
-  expect([stage.manager.statistics().blocks, stateOf(stage.manager).tree.roots.size, stage.probe(seq(3))]).toEqual([0, 0, 0]);
-});
+scenario(
+  'requests of no tokens, of one and of three leave no empty block, snapshot or root',
+  model([full(), recurrent()]),
+  async (stage) => {
+    const endings: ((player: Player) => void)[] = [
+      () => {},
+      ({ kv }) => kv.stopCommitting(),
+      ({ kv }) => kv.commit([], { end: true }),
+    ];
+    for (let round = 0; round < 300; round++) {
+      const player = stage.open(seq([0, 1, 3][round % 3]));
+      expect(await player.resume()).toBe(true);
+      player.kv.commit([]);
+      endings[Math.floor(round / 3) % 3](player);
+      player.close();
+    }
+    expect([stage.manager.statistics().blocks, stateOf(stage.manager).tree.roots.size, stage.probe(seq(3))]).toEqual([0, 0, 0]);
+  },
+);
 
 // Prevents: fresh state in memory that still holds NaN of somebody else.
-scenario('fresh state is zero, whatever its slot held before', model([full(), windowed(8), recurrent(), recurrent('private')], { slots: [32, 32, 3, 3], maxUtilForResume: 1 }), async (stage) => {
-  for (let round = 0; round < 6; round++) {
-    const request = await stage.start();
-    expect(request.extend([round, ...seq(9)])).toBe(true);
-    for (const pool of stage.device.pools) expect(pool.bytes.length).toBeGreaterThan(0);
-    request.close();
-    const reader = await stage.start([round, ...seq(9)]);
-    expect(reader.kv.numCommittedTokens).toBe(10);
-    reader.close();
-  }
-});
+scenario(
+  'fresh state is zero, whatever its slot held before',
+  model([full(), windowed(8), recurrent(), recurrent('private')], { slots: [32, 32, 3, 3], maxUtilForResume: 1 }),
+  async (stage) => {
+    for (let round = 0; round < 6; round++) {
+      const request = await stage.start();
+      expect(request.extend([round, ...seq(9)])).toBe(true);
+      for (const pool of stage.device.pools) expect(pool.bytes.length).toBeGreaterThan(0);
+      request.close();
+      const reader = await stage.start([round, ...seq(9)]);
+      expect(reader.kv.numCommittedTokens).toBe(10);
+      reader.close();
+    }
+  },
+);

@@ -9,7 +9,8 @@ const F = 0 as LayerGroupId;
 const W = 1 as LayerGroupId;
 
 const indices = ({ kv }: Player, group: LayerGroupId) => [...kv.basePageIndices(group)];
-const used = (stage: Stage, group: LayerGroupId) => stage.slots(group).total - stage.slots(group).free - stage.slots(group).evictable;
+const used = (stage: Stage, group: LayerGroupId) =>
+  stage.slots(group).total - stage.slots(group).free - stage.slots(group).evictable;
 
 scenario('a request has one index a block, as many as its capacity asks for', model([full()]), async (stage) => {
   const request = await stage.start();
@@ -23,38 +24,50 @@ scenario('a request has one index a block, as many as its capacity asks for', mo
 
 describe('when pages run out', () => {
   // Prevents: pages of a running request taken for somebody else.
-  scenario('a newcomer waits and the running request keeps its pages to the end', model([full(), recurrent()], { slots: [12, 16], maxUtilForResume: 1 }), async (stage) => {
-    const running = await stage.start();
-    expect(running.kv.resize(40, 0)).toBe(true);
-    running.compute(seq(16));
-    running.commit();
-    running.compute(seq(32).slice(16));
-    running.commit();
-    const newcomer = await stage.start();
-    expect([stage.slots(F).free, newcomer.kv.resize(12, 0)]).toEqual([2, false]);
-    expect(newcomer.kv.resize(8, 0)).toBe(true);
-    running.compute(seq(40).slice(32));
-    running.commit();
-    running.verify();
-  });
+  scenario(
+    'a newcomer waits and the running request keeps its pages to the end',
+    model([full(), recurrent()], { slots: [12, 16], maxUtilForResume: 1 }),
+    async (stage) => {
+      const running = await stage.start();
+      expect(running.kv.resize(40, 0)).toBe(true);
+      running.compute(seq(16));
+      running.commit();
+      running.compute(seq(32).slice(16));
+      running.commit();
+      const newcomer = await stage.start();
+      expect([stage.slots(F).free, newcomer.kv.resize(12, 0)]).toEqual([2, false]);
+      expect(newcomer.kv.resize(8, 0)).toBe(true);
+      running.compute(seq(40).slice(32));
+      running.commit();
+      running.verify();
+    },
+  );
 
-  scenario('a step that needs room in two groups takes none when one has none', model([full(), windowed(64)], { slots: [64, 20], maxUtilForResume: 1 }), async (stage) => {
-    const request = await stage.start();
-    expect(request.step(seq(72)) && request.settle()).toBe(true);
-    const before = [stage.slots(F), stage.slots(W), indices(request, F), indices(request, W)];
-    expect(request.step(seq(24))).toBe(false);
-    expect([stage.slots(F), stage.slots(W), indices(request, F), indices(request, W)]).toEqual(before);
-    expect(request.step(seq(8))).toBe(true);
-  });
+  scenario(
+    'a step that needs room in two groups takes none when one has none',
+    model([full(), windowed(64)], { slots: [64, 20], maxUtilForResume: 1 }),
+    async (stage) => {
+      const request = await stage.start();
+      expect(request.step(seq(72)) && request.settle()).toBe(true);
+      const before = [stage.slots(F), stage.slots(W), indices(request, F), indices(request, W)];
+      expect(request.step(seq(24))).toBe(false);
+      expect([stage.slots(F), stage.slots(W), indices(request, F), indices(request, W)]).toEqual(before);
+      expect(request.step(seq(8))).toBe(true);
+    },
+  );
 
-  scenario('a busy group makes a newcomer wait although the others are idle', model([full(), windowed(64)], { slots: [256, 20], maxUtilForResume: 0.8 }), async (stage) => {
-    const busy = await stage.start();
-    expect(busy.step(seq(17 * 4))).toBe(true);
-    const newcomer = stage.open();
-    expect([await newcomer.resume(), newcomer.kv.status]).toEqual([false, 'suspended']);
-    expect(busy.kv.resize(16 * 4)).toBe(true);
-    expect(await newcomer.resume()).toBe(true);
-  });
+  scenario(
+    'a busy group makes a newcomer wait although the others are idle',
+    model([full(), windowed(64)], { slots: [256, 20], maxUtilForResume: 0.8 }),
+    async (stage) => {
+      const busy = await stage.start();
+      expect(busy.step(seq(17 * 4))).toBe(true);
+      const newcomer = stage.open();
+      expect([await newcomer.resume(), newcomer.kv.status]).toEqual([false, 'suspended']);
+      expect(busy.kv.resize(16 * 4)).toBe(true);
+      expect(await newcomer.resume()).toBe(true);
+    },
+  );
 
   scenario('what is only published makes room for it', model([full()], { slots: 8, maxUtilForResume: 1 }), async (stage) => {
     await stage.donate(seq(32), [32]);
@@ -65,14 +78,18 @@ describe('when pages run out', () => {
   });
 
   // Prevents: pages whose release came late queue up in another order than they were used.
-  scenario('the oldest leave first, and of one request the tail before the beginning', model([full()], { slots: 8, maxUtilForResume: 1 }), async (stage) => {
-    await stage.donate(seq(16), [16]);
-    await stage.donate(seq(116).slice(100), [16]);
-    const request = await stage.start();
-    expect(request.kv.resize(8)).toBe(true);
-    expect([stage.probe(seq(16)), stage.probe(seq(116).slice(100))]).toEqual([8, 16]);
-    request.close();
-  });
+  scenario(
+    'the oldest leave first, and of one request the tail before the beginning',
+    model([full()], { slots: 8, maxUtilForResume: 1 }),
+    async (stage) => {
+      await stage.donate(seq(16), [16]);
+      await stage.donate(seq(116).slice(100), [16]);
+      const request = await stage.start();
+      expect(request.kv.resize(8)).toBe(true);
+      expect([stage.probe(seq(16)), stage.probe(seq(116).slice(100))]).toEqual([8, 16]);
+      request.close();
+    },
+  );
 
   scenario('what was reused last stays longest', model([full()], { slots: 8, maxUtilForResume: 1 }), async (stage) => {
     await stage.donate(seq(16), [16]);
@@ -83,19 +100,23 @@ describe('when pages run out', () => {
     expect([stage.probe(seq(16)), stage.probe(seq(116).slice(100))]).toEqual([16, 0]);
   });
 
-  scenario('a page that somebody claims stays, though the tree forgets it', model([full()], { slots: 8, maxUtilForResume: 1 }), async (stage) => {
-    await stage.donate(seq(16), [16]);
-    const claimer = stage.open(seq(16));
-    stage.drop(F, seq(16), 0);
-    expect(stage.probe(seq(16))).toBe(0);
-    const hog = await stage.start();
-    expect([hog.kv.resize(20), hog.kv.resize(16)]).toEqual([false, true]);
-    expect(await claimer.resume()).toBe(true);
-    claimer.verify();
-    hog.close();
-    expect(claimer.extend([16, 17, 18, 19])).toBe(true);
-    expect(stage.probe(seq(20))).toBe(20);
-  });
+  scenario(
+    'a page that somebody claims stays, though the tree forgets it',
+    model([full()], { slots: 8, maxUtilForResume: 1 }),
+    async (stage) => {
+      await stage.donate(seq(16), [16]);
+      const claimer = stage.open(seq(16));
+      stage.drop(F, seq(16), 0);
+      expect(stage.probe(seq(16))).toBe(0);
+      const hog = await stage.start();
+      expect([hog.kv.resize(20), hog.kv.resize(16)]).toEqual([false, true]);
+      expect(await claimer.resume()).toBe(true);
+      claimer.verify();
+      hog.close();
+      expect(claimer.extend([16, 17, 18, 19])).toBe(true);
+      expect(stage.probe(seq(20))).toBe(20);
+    },
+  );
 });
 
 // Prevents: one page listed twice after two equal requests ended in a race.
@@ -158,8 +179,22 @@ scenario(
   {
     tokensPerBlock: 128,
     layers: [
-      { type: 'attention', layerId: 0, buffers: [{ role: 'key', size: 4096 }, { role: 'value', size: 4096 }] },
-      { type: 'attention', layerId: 1, buffers: [{ role: 'key', size: 2048, tokensPerBlockOverride: 64 }, { role: 'value', size: 2048, tokensPerBlockOverride: 64 }] },
+      {
+        type: 'attention',
+        layerId: 0,
+        buffers: [
+          { role: 'key', size: 4096 },
+          { role: 'value', size: 4096 },
+        ],
+      },
+      {
+        type: 'attention',
+        layerId: 1,
+        buffers: [
+          { role: 'key', size: 2048, tokensPerBlockOverride: 64 },
+          { role: 'value', size: 2048, tokensPerBlockOverride: 64 },
+        ],
+      },
     ],
     tiers: [{ tier: 'device', quota: 4 << 20 }],
   },
@@ -174,24 +209,36 @@ scenario(
   },
 );
 
-scenario('a request goes on after it stopped committing, and what it published stays what it was', model([full(), windowed(8), recurrent()]), async (stage) => {
-  const request = await stage.start();
-  expect(request.extend(seq(10))).toBe(true);
-  request.kv.stopCommitting();
-  expect(request.step([90, 91, 92]) && request.settle()).toBe(true);
-  const reader = await stage.start(seq(12));
-  expect(reader.kv.numCommittedTokens).toBe(10);
-  expect(reader.extend([10, 11])).toBe(true);
-  request.verify();
-});
+scenario(
+  'a request goes on after it stopped committing, and what it published stays what it was',
+  model([full(), windowed(8), recurrent()]),
+  async (stage) => {
+    const request = await stage.start();
+    expect(request.extend(seq(10))).toBe(true);
+    request.kv.stopCommitting();
+    expect(request.step([90, 91, 92]) && request.settle()).toBe(true);
+    const reader = await stage.start(seq(12));
+    expect(reader.kv.numCommittedTokens).toBe(10);
+    expect(reader.extend([10, 11])).toBe(true);
+    request.verify();
+  },
+);
 
-scenario('nothing is published by a request that committed nothing behind its match', model([full(), recurrent()]), async (stage) => {
-  await stage.donate(seq(10), [10]);
-  const { blocks } = stage.manager.statistics();
-  for (const end of [(player: Player) => player.close(), (player: Player) => player.kv.stopCommitting(), (player: Player) => player.kv.commit([], { end: true })]) {
-    const reader = await stage.start(seq(10));
-    expect(reader.step([50, 51])).toBe(true);
-    end(reader);
-  }
-  expect(stage.manager.statistics().blocks).toBe(blocks);
-});
+scenario(
+  'nothing is published by a request that committed nothing behind its match',
+  model([full(), recurrent()]),
+  async (stage) => {
+    await stage.donate(seq(10), [10]);
+    const { blocks } = stage.manager.statistics();
+    for (const end of [
+      (player: Player) => player.close(),
+      (player: Player) => player.kv.stopCommitting(),
+      (player: Player) => player.kv.commit([], { end: true }),
+    ]) {
+      const reader = await stage.start(seq(10));
+      expect(reader.step([50, 51])).toBe(true);
+      end(reader);
+    }
+    expect(stage.manager.statistics().blocks).toBe(blocks);
+  },
+);

@@ -11,8 +11,10 @@ const stateError = expect.objectContaining({ name: 'StateError', code: 'scratch-
 const times = (count: number, layer: LayerShape): LayerShape[] => Array.from({ length: count }, () => layer);
 const range = ({ kv }: Player, group: LayerGroupId) => kv.scratch(group)?.range ?? null;
 const numSlots = ({ kv }: Player, group: LayerGroupId) => kv.scratch(group)?.slotIds.length ?? 0;
-const shown = ({ kv }: Player, group: LayerGroupId) => [...kv.basePageIndices(group)].flatMap((index, block) => (index < 0 ? [] : [block]));
-const used = (stage: Stage, group: LayerGroupId) => stage.slots(group).total - stage.slots(group).free - stage.slots(group).evictable;
+const shown = ({ kv }: Player, group: LayerGroupId) =>
+  [...kv.basePageIndices(group)].flatMap((index, block) => (index < 0 ? [] : [block]));
+const used = (stage: Stage, group: LayerGroupId) =>
+  stage.slots(group).total - stage.slots(group).free - stage.slots(group).evictable;
 
 describe('a prefill step', () => {
   for (const [maxRewindLen, end] of [
@@ -68,15 +70,19 @@ describe('a prefill step', () => {
     },
   );
 
-  scenario('can be taken and given back any number of times without losing a slot', model(times(16, windowed(8)), { swaScratchReuse: {} }), async (stage) => {
-    const { free } = stage.slots(F);
-    for (let round = 0; round < 4; round++) {
-      const request = await stage.start();
-      expect(request.kv.resize(64)).toBe(true);
-      request.close();
-      expect(stage.slots(F).free).toBe(free);
-    }
-  });
+  scenario(
+    'can be taken and given back any number of times without losing a slot',
+    model(times(16, windowed(8)), { swaScratchReuse: {} }),
+    async (stage) => {
+      const { free } = stage.slots(F);
+      for (let round = 0; round < 4; round++) {
+        const request = await stage.start();
+        expect(request.kv.resize(64)).toBe(true);
+        request.close();
+        expect(stage.slots(F).free).toBe(free);
+      }
+    },
+  );
 
   scenario(
     'that finds no room for its scratch changes nothing',
@@ -105,26 +111,34 @@ describe('blocks that were scratch', () => {
   });
 
   // Prevents: a block computed into scratch, published as the page that it had before.
-  scenario('are not published by the page that they had in an earlier step', model([windowed(4)], { swaScratchReuse: {} }), async (stage) => {
-    const request = await stage.start();
-    expect(request.step(seq(4))).toBe(true);
-    request.rewind(0);
-    expect(request.step(seq(16))).toBe(true);
-    expect(range(request, F)).toEqual({ begin: 0, end: 3 });
-    request.commit();
-    request.close();
-    expect([stage.probe(seq(16)), stage.probe(seq(4))]).toEqual([16, 0]);
-    expect(stage.pagesOf(F, seq(16))).toEqual([3]);
-  });
+  scenario(
+    'are not published by the page that they had in an earlier step',
+    model([windowed(4)], { swaScratchReuse: {} }),
+    async (stage) => {
+      const request = await stage.start();
+      expect(request.step(seq(4))).toBe(true);
+      request.rewind(0);
+      expect(request.step(seq(16))).toBe(true);
+      expect(range(request, F)).toEqual({ begin: 0, end: 3 });
+      request.commit();
+      request.close();
+      expect([stage.probe(seq(16)), stage.probe(seq(4))]).toEqual([16, 0]);
+      expect(stage.pagesOf(F, seq(16))).toEqual([3]);
+    },
+  );
 
   // Prevents: an exact path whose window pages are absent hides a sibling that has them.
-  scenario('do not hide a shorter end that an earlier request left', model([full(), windowed(4)], { swaScratchReuse: {} }), async (stage) => {
-    await stage.donate(seq(6), [6], { end: true });
-    await stage.donate(seq(16), [16]);
-    expect([stage.probe(seq(6)), stage.probe(seq(16))]).toEqual([6, 16]);
-    const reader = await stage.start(seq(6));
-    expect(reader.extend([9, 9, 9])).toBe(true);
-  });
+  scenario(
+    'do not hide a shorter end that an earlier request left',
+    model([full(), windowed(4)], { swaScratchReuse: {} }),
+    async (stage) => {
+      await stage.donate(seq(6), [6], { end: true });
+      await stage.donate(seq(16), [16]);
+      expect([stage.probe(seq(6)), stage.probe(seq(16))]).toEqual([6, 16]);
+      const reader = await stage.start(seq(6));
+      expect(reader.extend([9, 9, 9])).toBe(true);
+    },
+  );
 
   scenario(
     'leave the pages of the last blocks to a reader that ends inside one',
@@ -143,39 +157,51 @@ describe('blocks that were scratch', () => {
 
 describe('a step with scratch', () => {
   // Prevents: scratch given to a speculative tail that is taken back later.
-  scenario('keeps a margin in pages: drafts inside it may be rejected', model([windowed(4)], { swaScratchReuse: { maxRewindLen: 4 } }), async (stage) => {
-    const request = await stage.start();
-    expect(request.step(seq(16))).toBe(true);
-    expect([range(request, F), shown(request, F)]).toEqual([{ begin: 0, end: 2 }, [2, 3]]);
-    request.rewind(14);
-    expect(request.settle(14)).toBe(true);
-    request.verify();
-    request.commit();
-    expect(request.extend([7, 7])).toBe(true);
-  });
-
-  for (const maxRewindLen of [0, 4]) {
-    scenario(`is not shrunk, with a margin of ${maxRewindLen} tokens`, model([windowed(4)], { swaScratchReuse: { maxRewindLen } }), async (stage) => {
+  scenario(
+    'keeps a margin in pages: drafts inside it may be rejected',
+    model([windowed(4)], { swaScratchReuse: { maxRewindLen: 4 } }),
+    async (stage) => {
       const request = await stage.start();
       expect(request.step(seq(16))).toBe(true);
-      const scratch = range(request, F);
-      expect(() => request.kv.resize(12, 0)).toThrow(stateError);
-      expect(() => request.kv.resize(11, 11)).toThrow(stateError);
-      expect([request.kv.capacity, request.kv.historyLength, range(request, F)]).toEqual([16, 0, scratch]);
+      expect([range(request, F), shown(request, F)]).toEqual([{ begin: 0, end: 2 }, [2, 3]]);
+      request.rewind(14);
+      expect(request.settle(14)).toBe(true);
+      request.verify();
       request.commit();
-    });
+      expect(request.extend([7, 7])).toBe(true);
+    },
+  );
+
+  for (const maxRewindLen of [0, 4]) {
+    scenario(
+      `is not shrunk, with a margin of ${maxRewindLen} tokens`,
+      model([windowed(4)], { swaScratchReuse: { maxRewindLen } }),
+      async (stage) => {
+        const request = await stage.start();
+        expect(request.step(seq(16))).toBe(true);
+        const scratch = range(request, F);
+        expect(() => request.kv.resize(12, 0)).toThrow(stateError);
+        expect(() => request.kv.resize(11, 11)).toThrow(stateError);
+        expect([request.kv.capacity, request.kv.historyLength, range(request, F)]).toEqual([16, 0, scratch]);
+        request.commit();
+      },
+    );
   }
 
-  scenario('without a margin refuses to go back, to grow from the middle, and to commit in parts', model([windowed(4)], { swaScratchReuse: {} }), async (stage) => {
-    const request = await stage.start();
-    expect(request.step(seq(16))).toBe(true);
-    expect(() => request.kv.resize(14, 14)).toThrow(stateError);
-    expect(() => request.kv.resize(20, 15)).toThrow(stateError);
-    expect(() => request.kv.commit(seq(15))).toThrow(stateError);
-    expect([request.kv.capacity, request.kv.historyLength, request.kv.numCommittedTokens]).toEqual([16, 0, 0]);
-    request.commit();
-    expect(request.kv.numCommittedTokens).toBe(16);
-  });
+  scenario(
+    'without a margin refuses to go back, to grow from the middle, and to commit in parts',
+    model([windowed(4)], { swaScratchReuse: {} }),
+    async (stage) => {
+      const request = await stage.start();
+      expect(request.step(seq(16))).toBe(true);
+      expect(() => request.kv.resize(14, 14)).toThrow(stateError);
+      expect(() => request.kv.resize(20, 15)).toThrow(stateError);
+      expect(() => request.kv.commit(seq(15))).toThrow(stateError);
+      expect([request.kv.capacity, request.kv.historyLength, request.kv.numCommittedTokens]).toEqual([16, 0, 0]);
+      request.commit();
+      expect(request.kv.numCommittedTokens).toBe(16);
+    },
+  );
 
   scenario('may be committed in parts once history covers it', model([windowed(4)], { swaScratchReuse: {} }), async (stage) => {
     const request = await stage.start();
@@ -186,42 +212,58 @@ describe('a step with scratch', () => {
     expect(stage.probe(seq(16))).toBe(16);
   });
 
-  scenario('gives its scratch back when it is suspended, and takes it again', model([full(), windowed(8), recurrent()], { swaScratchReuse: {} }), async (stage) => {
-    const request = await stage.start();
-    expect(request.step(seq(40))).toBe(true);
-    const before = used(stage, W);
-    request.suspend();
-    expect([range(request, W), used(stage, W)]).toEqual([null, before - 8]);
-    expect(await request.resume()).toBe(true);
-    expect([range(request, W), used(stage, W)]).toEqual([{ begin: 0, end: 8 }, before]);
-    request.compute(seq(40));
-    request.commit();
-  });
+  scenario(
+    'gives its scratch back when it is suspended, and takes it again',
+    model([full(), windowed(8), recurrent()], { swaScratchReuse: {} }),
+    async (stage) => {
+      const request = await stage.start();
+      expect(request.step(seq(40))).toBe(true);
+      const before = used(stage, W);
+      request.suspend();
+      expect([range(request, W), used(stage, W)]).toEqual([null, before - 8]);
+      expect(await request.resume()).toBe(true);
+      expect([range(request, W), used(stage, W)]).toEqual([{ begin: 0, end: 8 }, before]);
+      request.compute(seq(40));
+      request.commit();
+    },
+  );
 });
 
 // Prevents: scratch counted twice across two chunks, or a scratch slot that is somebody`s page.
 scenario(
   'two chunks of a prompt share scratch in turn, also where layers have unequal numbers of buffers',
-  model([full(), { ...windowed(8), roles: ['a', 'b', 'c'] }, { ...windowed(8), roles: ['d'] }], { commitMinSnapshot: true, swaScratchReuse: {} }),
+  model([full(), { ...windowed(8), roles: ['a', 'b', 'c'] }, { ...windowed(8), roles: ['d'] }], {
+    commitMinSnapshot: true,
+    swaScratchReuse: {},
+  }),
   async (stage) => {
     const request = await stage.start();
     const pages = () => used(stage, W) - numSlots(request, W);
     expect(request.step(seq(40))).toBe(true);
     expect([range(request, W), numSlots(request, W), pages()]).toEqual([{ begin: 0, end: 8 }, 6, 2]);
     expect(request.step(seq(80).slice(40))).toBe(true);
-    expect([range(request, W), numSlots(request, W), pages(), shown(request, W)]).toEqual([{ begin: 10, end: 18 }, 6, 4, [8, 9, 18, 19]]);
+    expect([range(request, W), numSlots(request, W), pages(), shown(request, W)]).toEqual([
+      { begin: 10, end: 18 },
+      6,
+      4,
+      [8, 9, 18, 19],
+    ]);
     expect(request.settle()).toBe(true);
     expect([range(request, W), numSlots(request, W), pages(), used(stage, W)]).toEqual([null, 0, 2, 2]);
     request.verify();
   },
 );
 
-scenario('scratch of different policies never shares an address', model([windowed(8), windowed(8, 'optional'), windowed(8, 'private')], { swaScratchReuse: {} }), async (stage) => {
-  const request = await stage.start();
-  expect(request.step(seq(64))).toBe(true);
-  const poolGroups = [0, 1, 2].map((group) => stage.manager.layout.poolGroupOf(group as LayerGroupId));
-  expect(new Set(poolGroups).size).toBe(3);
-  request.commit();
-  request.close();
-  expect((await stage.start(seq(64), { select: [1] })).kv.numCommittedTokens).toBe(64);
-});
+scenario(
+  'scratch of different policies never shares an address',
+  model([windowed(8), windowed(8, 'optional'), windowed(8, 'private')], { swaScratchReuse: {} }),
+  async (stage) => {
+    const request = await stage.start();
+    expect(request.step(seq(64))).toBe(true);
+    const poolGroups = [0, 1, 2].map((group) => stage.manager.layout.poolGroupOf(group as LayerGroupId));
+    expect(new Set(poolGroups).size).toBe(3);
+    request.commit();
+    request.close();
+    expect((await stage.start(seq(64), { select: [1] })).kv.numCommittedTokens).toBe(64);
+  },
+);

@@ -1,5 +1,5 @@
-import { ReuseModel } from '@bufferwise-internal/test-kit';
 import type { CacheConfig } from '@bufferwise/core-policy';
+import { ReuseModel } from '@bufferwise-internal/test-kit';
 import type { ReuseScope } from '../../src/index.ts';
 import type { GroupRole } from './stage.ts';
 

@@ -69,7 +69,8 @@ export class PageBuffer {
   expectState(page: number, stamp: Stamp, what: string): void {
     const low = this.#view.getUint32(page * this.#stride, true);
     const high = this.#view.getUint32(page * this.#stride + 4, true);
-    if (low !== stamp.low || high !== stamp.high) throw new Error(`${this.name}: ${what} is not the state that slot ${page} holds`);
+    if (low !== stamp.low || high !== stamp.high)
+      throw new Error(`${this.name}: ${what} is not the state that slot ${page} holds`);
   }
 
   expectZeroState(page: number): void {
@@ -80,7 +81,8 @@ export class PageBuffer {
 
   #checkedAddress(table: Int32Array, token: number): number {
     const address = this.#address(table, token);
-    if (address < 0) throw new Error(`${this.name}: token ${token} (block ${Math.floor(token / this.#tokensPerBlock)}) has no page`);
+    if (address < 0)
+      throw new Error(`${this.name}: token ${token} (block ${Math.floor(token / this.#tokensPerBlock)}) has no page`);
     return address;
   }
 
@@ -95,6 +97,10 @@ export class PageBuffer {
 }
 
 /** The buffers of each layer that has any, in the order in which a model runs through them. */
-export function layersOf(manager: KvCacheManager, device: StampedDevice, layers: readonly { layerId: number; buffers: readonly { role: string }[] }[]): PageBuffer[][] {
+export function layersOf(
+  manager: KvCacheManager,
+  device: StampedDevice,
+  layers: readonly { layerId: number; buffers: readonly { role: string }[] }[],
+): PageBuffer[][] {
   return layers.map(({ layerId, buffers }) => buffers.map(({ role }) => new PageBuffer(manager, device, layerId, role)));
 }

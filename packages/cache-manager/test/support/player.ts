@@ -67,12 +67,14 @@ export class Player {
         const role = this.#stage.groups[buffer.group];
         if (role.kind === 'ssm') {
           const page = buffer.statePage(this.kv);
-          if (from > 0) buffer.expectState(page, this.#stamp(buffer.identity, buffer.group, from), `the state after ${from} tokens`);
+          if (from > 0)
+            buffer.expectState(page, this.#stamp(buffer.identity, buffer.group, from), `the state after ${from} tokens`);
           buffer.writeState(page, this.#stamp(buffer.identity, buffer.group, to));
           continue;
         }
         const table = buffer.table(this.kv);
-        for (let token = from; token < to; token++) buffer.write(table, token, this.#stamp(buffer.identity, buffer.group, token + 1));
+        for (let token = from; token < to; token++)
+          buffer.write(table, token, this.#stamp(buffer.identity, buffer.group, token + 1));
       }
       for (const buffer of layer) {
         const role = this.#stage.groups[buffer.group];
@@ -92,7 +94,8 @@ export class Player {
         continue;
       }
       const table = buffer.table(this.kv);
-      for (let token = from; token < this.#text.length; token++) if (buffer.hasPage(table, token)) buffer.write(table, token, stamp(token + 1));
+      for (let token = from; token < this.#text.length; token++)
+        if (buffer.hasPage(table, token)) buffer.write(table, token, stamp(token + 1));
     }
   }
 
@@ -155,7 +158,11 @@ export class Player {
       if (role.kind === 'attention') this.#expectReadable(buffer, role, historyLength, historyLength);
       else if (this.#text.length > 0) {
         const count = this.#text.length;
-        buffer.expectState(buffer.statePage(this.kv), this.#stamp(buffer.identity, buffer.group, count), `the state after ${count} tokens`);
+        buffer.expectState(
+          buffer.statePage(this.kv),
+          this.#stamp(buffer.identity, buffer.group, count),
+          `the state after ${count} tokens`,
+        );
       }
     }
   }

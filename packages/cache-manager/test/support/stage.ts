@@ -1,4 +1,12 @@
-import { type CacheConfig, type CacheConfigInput, defineCacheConfig, type LayerConfig, type LifecycleId, LifecycleRegistry, type ReusePolicy } from '@bufferwise/core-policy';
+import {
+  type CacheConfig,
+  type CacheConfigInput,
+  defineCacheConfig,
+  type LayerConfig,
+  type LifecycleId,
+  LifecycleRegistry,
+  type ReusePolicy,
+} from '@bufferwise/core-policy';
 import { expect } from 'vitest';
 import { KvCacheManager, type ReuseScope } from '../../src/index.ts';
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
@@ -51,19 +59,30 @@ export class Stage {
   }
 
   /** Opens a request and resumes it, which must succeed. */
-  async start(prompt: readonly Token[] = [], options: PlayerOptions & { select?: number[]; rebuild?: number[] } = {}): Promise<Player> {
+  async start(
+    prompt: readonly Token[] = [],
+    options: PlayerOptions & { select?: number[]; rebuild?: number[] } = {},
+  ): Promise<Player> {
     const { select, rebuild, ...rest } = options;
     const player = this.open(prompt, rest);
-    expect(await player.resume({ optionalReuseGroups: select as LifecycleId[], rebuiltGroups: rebuild as LifecycleId[] })).toBe(true);
+    expect(await player.resume({ optionalReuseGroups: select as LifecycleId[], rebuiltGroups: rebuild as LifecycleId[] })).toBe(
+      true,
+    );
     return player;
   }
 
   /** One request, created without tokens, that computes and commits up to each count in turn, then closes. */
-  async donate(tokens: readonly Token[], counts: readonly number[], options: PlayerOptions & { end?: boolean } = {}): Promise<void> {
+  async donate(
+    tokens: readonly Token[],
+    counts: readonly number[],
+    options: PlayerOptions & { end?: boolean } = {},
+  ): Promise<void> {
     const { end, ...rest } = options;
     const donor = await this.start([], rest);
     for (const count of counts) {
-      expect(donor.extend(tokens.slice(donor.numComputed, count), { end: end && count === counts[counts.length - 1] })).toBe(true);
+      expect(donor.extend(tokens.slice(donor.numComputed, count), { end: end && count === counts[counts.length - 1] })).toBe(
+        true,
+      );
     }
     donor.close();
   }
@@ -87,7 +106,8 @@ export class Stage {
     const numBlocks = Math.ceil(tokens.length / this.config.tokensPerBlock);
     const found: number[] = [];
     // From the tail on, because losing a page may take the blocks behind it along.
-    for (let block = numBlocks - 1; block >= 0; block--) if (dropPage(this.manager, { tokens, block, groupId, scope })) found.unshift(block);
+    for (let block = numBlocks - 1; block >= 0; block--)
+      if (dropPage(this.manager, { tokens, block, groupId, scope })) found.unshift(block);
     return found;
   }
 

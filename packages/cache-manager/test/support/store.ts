@@ -12,7 +12,12 @@ export function storeOf(layers: readonly LayerShape[], options: ModelOptions = {
   const config = defineCacheConfig(model(layers, options));
   const lifecycles = LifecycleRegistry.fromConfig(config);
   const layout = StorageLayout.fromConfig(config, lifecycles);
-  const groups = groupRules({ lifecycles, poolGroupOf: (id) => layout.poolGroupOf(id), tokensPerBlock: config.tokensPerBlock, minSnapshot: false });
+  const groups = groupRules({
+    lifecycles,
+    poolGroupOf: (id) => layout.poolGroupOf(id),
+    tokensPerBlock: config.tokensPerBlock,
+    minSnapshot: false,
+  });
   const [{ slots: numSlots }] = planSlots(layout, config);
   const storage = new StorageManager({ layout, groups, numSlots, device });
   const evicted: PageId[] = [];

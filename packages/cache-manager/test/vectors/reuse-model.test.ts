@@ -1,5 +1,5 @@
-import { ModelRefusal, type RequestModel, readVectors } from '@bufferwise-internal/test-kit';
 import { type CacheConfigInput, defineCacheConfig } from '@bufferwise/core-policy';
+import { ModelRefusal, type RequestModel, readVectors } from '@bufferwise-internal/test-kit';
 import { describe, expect, test } from 'vitest';
 import { oracleOf, scopeName } from '../support/oracle.ts';
 import { groupRoles } from '../support/stage.ts';

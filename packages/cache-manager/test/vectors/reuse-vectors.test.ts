@@ -1,5 +1,5 @@
-import { readVectors } from '@bufferwise-internal/test-kit';
 import { BufferwiseError, type CacheConfigInput, defineCacheConfig } from '@bufferwise/core-policy';
+import { readVectors } from '@bufferwise-internal/test-kit';
 import { describe, expect, it } from 'vitest';
 import { HostPageDevice, type KvCache, KvCacheManager } from '../../src/index.ts';
 import { dropPage } from '../../src/testing/index.ts';
@@ -49,15 +49,19 @@ async function answer(call: () => boolean | Promise<boolean>): Promise<unknown> 
 for (const file of ['reuse', 'reuse-scratch'] as const) {
   describe(`the published cases of ${file}`, () => {
     const cases = readVectors<{ config: CacheConfigInput; ops: Operation[] }>(file);
-    it.each(cases.map((vector, index) => ({ index, ...vector })))('case $index answers every operation as published', async ({ config, ops }) => {
-      const device = new HostPageDevice();
-      const manager = new KvCacheManager({ config: defineCacheConfig(config), device, debugChecks: true });
-      const requests = new Map<string, KvCache>();
-      for (const [step, operation] of ops.entries()) {
-        const answered = await run(manager, requests, operation);
-        if (operation.expect !== undefined) expect(answered, `step ${step}: ${operation.op} ${operation.name ?? ''}`).toEqual(operation.expect);
-      }
-      await manager.close({ force: true });
-    });
+    it.each(cases.map((vector, index) => ({ index, ...vector })))(
+      'case $index answers every operation as published',
+      async ({ config, ops }) => {
+        const device = new HostPageDevice();
+        const manager = new KvCacheManager({ config: defineCacheConfig(config), device, debugChecks: true });
+        const requests = new Map<string, KvCache>();
+        for (const [step, operation] of ops.entries()) {
+          const answered = await run(manager, requests, operation);
+          if (operation.expect !== undefined)
+            expect(answered, `step ${step}: ${operation.op} ${operation.name ?? ''}`).toEqual(operation.expect);
+        }
+        await manager.close({ force: true });
+      },
+    );
   });
 }
