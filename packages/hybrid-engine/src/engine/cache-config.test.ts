@@ -1,57 +1,80 @@
+import { HostPageDevice, KvCacheManager } from '@bufferwise/cache-manager';
 import { ConfigError } from '@bufferwise/core-policy';
 import { describe, expect, test } from 'vitest';
 import { parseModelConfig } from '../model/model-config.ts';
 import { whalerFiles } from '../model/testing/whaler-files.ts';
-import { DEFAULT_DEVICE_BYTES, DEFAULT_TOKENS_PER_BLOCK, engineCacheConfig } from './cache-config.ts';
+import { DEFAULT_DEVICE_BYTES, DEFAULT_TOKENS_PER_BLOCK, type EngineCacheOptions, engineCacheConfig } from './cache-config.ts';
 
 const model = parseModelConfig(JSON.parse(new TextDecoder().decode(whalerFiles().config)));
 
-/** One page of keys or of values: 16 tokens of 2 heads of 32 values of 4 bytes. */
-const PAGE_BYTES = 16 * 2 * 32 * 4;
-/** The state of one layer, 256 × 16 values, and its convolution tail, 3 rows of 288. */
-const STATE_BYTES = 256 * 16 * 4 + 3 * 288 * 4;
+const MIB = 2 ** 20;
+const CHUNK_TOKENS = 128;
+
+/** Pages of each group of the demo model: state, window, full attention. */
+function pagesOf(options: EngineCacheOptions, chunkTokens = CHUNK_TOKENS): number[] {
+  const manager = new KvCacheManager({ config: engineCacheConfig(model, options, chunkTokens), device: new HostPageDevice() });
+  return manager.storageStatistics(0).map(({ total }) => total);
+}
 
 describe('memory is shared out by what a prefill chunk leaves in each group', () => {
-  test('a snapshot of three layers, eight blocks of two windowed layers, eight of the full one', () => {
-    const { initialPoolRatio } = engineCacheConfig(model, {}, 128);
-    expect(initialPoolRatio).toEqual([3 * STATE_BYTES, 8 * 2 * 2 * PAGE_BYTES, 8 * 2 * PAGE_BYTES]);
-    expect(initialPoolRatio).toEqual([59_520, 131_072, 65_536]);
+  test('59,520 bytes of state, eight blocks of 16,384 and eight of 8,192: 256,128 bytes, as often as memory holds them', () => {
+    const { typicalStep } = engineCacheConfig(model, { deviceBytes: 100 * 256_128 }, CHUNK_TOKENS);
+    expect(typicalStep?.kvCaches).toEqual(new Array(100).fill({ capacity: 128, historyLength: 0 }));
+    const numChunks = (deviceBytes: number, chunkTokens: number) =>
+      engineCacheConfig(model, { deviceBytes }, chunkTokens).typicalStep?.kvCaches.length;
+    expect(numChunks(100 * 256_128 + 1, CHUNK_TOKENS)).toBe(101);
+    expect(numChunks(1, CHUNK_TOKENS)).toBe(1);
   });
 
   test('a block counts whole as soon as a token of it is written, the state once whatever the chunk', () => {
-    const ratio = (chunkTokens: number) => engineCacheConfig(model, {}, chunkTokens).initialPoolRatio;
-    expect(ratio(1)).toEqual([59_520, 16_384, 8_192]);
-    expect(ratio(16)).toEqual(ratio(1));
-    expect(ratio(17)).toEqual([59_520, 32_768, 16_384]);
+    const numChunks = (chunkTokens: number) =>
+      engineCacheConfig(model, { deviceBytes: 10 * MIB }, chunkTokens).typicalStep?.kvCaches.length;
+    expect(numChunks(1)).toBe(Math.ceil((10 * MIB) / (59_520 + 16_384 + 8_192)));
+    expect(numChunks(16)).toBe(numChunks(1));
+    expect(numChunks(17)).toBe(Math.ceil((10 * MIB) / (59_520 + 2 * 16_384 + 2 * 8_192)));
   });
 
-  test('larger blocks hold the same bytes, rounded up to blocks', () => {
-    const ratio = (tokensPerBlock: number) => engineCacheConfig(model, { tokensPerBlock }, 128).initialPoolRatio;
-    expect(ratio(64)).toEqual(ratio(16));
-    expect(ratio(256)).toEqual([59_520, 262_144, 131_072]);
+  test('so a chunk of every kind finds its eight pages of attention for each of state', () => {
+    expect(pagesOf({})).toEqual([256, 2048, 2048]);
+    expect(pagesOf({ deviceBytes: 256 * MIB })).toEqual([1024, 8320, 8448]);
+    const [shortChunks, longChunks] = [16, 512].map((chunkTokens) => pagesOf({}, chunkTokens));
+    expect(shortChunks[0]).toBeGreaterThan(256);
+    expect(longChunks[0]).toBeLessThan(256);
+  });
+
+  test('however little memory there is, states can be kept beside that of a request', () => {
+    for (const mib of [1, 6, 8, 10, 12, 14, 16, 20, 24, 32]) {
+      expect(Math.min(...pagesOf({ deviceBytes: mib * MIB })), `${mib} MiB`).toBeGreaterThanOrEqual(42);
+    }
+  });
+
+  test('however much there is, the list of chunks stays short', () => {
+    expect(engineCacheConfig(model, { deviceBytes: 2 ** 40 }, 1).typicalStep?.kvCaches).toHaveLength(1024);
   });
 
   test('unless the caller says otherwise', () => {
-    expect(engineCacheConfig(model, { poolRatio: [4, 1, 1] }, 128).initialPoolRatio).toEqual([4, 1, 1]);
-    expect(() => engineCacheConfig(model, { poolRatio: [1] }, 128)).toThrow(
+    expect(engineCacheConfig(model, { poolRatio: [4, 1, 1] }, CHUNK_TOKENS)).toMatchObject({
+      initialPoolRatio: [4, 1, 1],
+    });
+    expect(() => engineCacheConfig(model, { poolRatio: [1] }, CHUNK_TOKENS)).toThrow(
       expect.objectContaining({ code: 'config-pool-ratio-length', path: 'initialPoolRatio' }),
     );
   });
 });
 
 test('without options a block has 16 tokens, and all pages 64 MiB', () => {
-  const config = engineCacheConfig(model, {}, 128);
+  const config = engineCacheConfig(model, {}, CHUNK_TOKENS);
   expect([DEFAULT_TOKENS_PER_BLOCK, DEFAULT_DEVICE_BYTES]).toEqual([16, 64 * 2 ** 20]);
   expect(config.tokensPerBlock).toBe(16);
   expect(config.tiers).toEqual([{ tier: 'device', quota: 64 * 2 ** 20 }]);
-  expect(engineCacheConfig(model, { deviceBytes: 1000, tokensPerBlock: 8 }, 128)).toMatchObject({
+  expect(engineCacheConfig(model, { deviceBytes: 1000, tokensPerBlock: 8 }, CHUNK_TOKENS)).toMatchObject({
     tokensPerBlock: 8,
     tiers: [{ quota: 1000 }],
   });
 });
 
 test('every layer of the model is there, with the window and the sinks of the model', () => {
-  const { layers } = engineCacheConfig(model, {}, 128);
+  const { layers } = engineCacheConfig(model, {}, CHUNK_TOKENS);
   expect(layers.map(({ type, layerId }) => `${layerId} ${type}`)).toEqual([
     '0 ssm',
     '1 attention',
@@ -68,7 +91,11 @@ test('every layer of the model is there, with the window and the sinks of the mo
 });
 
 test('options that fit no cache are refused, with the path to what is wrong', () => {
-  expect(() => engineCacheConfig(model, { deviceBytes: 0 }, 128)).toThrow(ConfigError);
-  expect(() => engineCacheConfig(model, { deviceBytes: 0 }, 128)).toThrow(expect.objectContaining({ path: 'tiers[0].quota' }));
-  expect(() => engineCacheConfig(model, { tokensPerBlock: 0 }, 128)).toThrow(expect.objectContaining({ path: 'tokensPerBlock' }));
+  expect(() => engineCacheConfig(model, { deviceBytes: 0 }, CHUNK_TOKENS)).toThrow(ConfigError);
+  expect(() => engineCacheConfig(model, { deviceBytes: 0 }, CHUNK_TOKENS)).toThrow(
+    expect.objectContaining({ path: 'tiers[0].quota' }),
+  );
+  expect(() => engineCacheConfig(model, { tokensPerBlock: 0 }, CHUNK_TOKENS)).toThrow(
+    expect.objectContaining({ path: 'tokensPerBlock' }),
+  );
 });

@@ -1,10 +1,4 @@
-import {
-  type CacheConfig,
-  type CacheConfigInput,
-  defineCacheConfig,
-  type LifecycleId,
-  LifecycleRegistry,
-} from '@bufferwise/core-policy';
+import { type CacheConfig, defineCacheConfig } from '@bufferwise/core-policy';
 import { cacheLayers } from '../model/layers.ts';
 import type { HybridModelConfig } from '../model/model-config.ts';
 
@@ -14,34 +8,44 @@ export interface EngineCacheOptions {
   tokensPerBlock?: number;
   /** Bytes of device memory for all pages. Default 64 MiB. */
   deviceBytes?: number;
-  /** Bytes for each group relative to each other, index = group id. Default: what one prefill chunk leaves behind. */
+  /**
+   * Bytes for each group relative to each other, index = group id. Default: what one prefill chunk leaves behind. A small
+   * share may leave a group of states with one page, and so one request at a time and nothing to reuse.
+   */
   poolRatio?: readonly number[];
 }
 
 export const DEFAULT_TOKENS_PER_BLOCK = 16;
 export const DEFAULT_DEVICE_BYTES = 64 * 2 ** 20;
 
-/** The cache config of a model: its layers as they are, memory shared out by what a prefill chunk leaves behind. */
+/** Enough for the rounding of pools to vanish in the shares of the groups. */
+const MAX_TYPICAL_CHUNKS = 1024;
+
+/**
+ * The cache config of a model: its layers as they are, memory shared out by what a prefill chunk leaves behind.
+ *
+ * @param chunkTokens tokens of a chunk at most
+ * @throws {ConfigError} on options that fit no cache
+ */
 export function engineCacheConfig(model: HybridModelConfig, options: EngineCacheOptions, chunkTokens: number): CacheConfig {
-  const { tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK, deviceBytes = DEFAULT_DEVICE_BYTES } = options;
-  const input: CacheConfigInput = {
+  const { tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK, deviceBytes = DEFAULT_DEVICE_BYTES, poolRatio } = options;
+  const config = defineCacheConfig({
     tokensPerBlock,
     layers: cacheLayers(model, { tokensPerBlock }),
     tiers: [{ tier: 'device', quota: deviceBytes }],
-  };
-  const config = defineCacheConfig(input);
-  return defineCacheConfig({ ...input, initialPoolRatio: options.poolRatio ?? bytesOfChunk(config, chunkTokens) });
+    initialPoolRatio: poolRatio,
+  });
+  // As a batch and not as a ratio: a ratio may leave a group of states with the one page that a request cannot do without.
+  const numChunks = Math.min(MAX_TYPICAL_CHUNKS, Math.ceil(deviceBytes / bytesOfChunk(config, chunkTokens)));
+  const kvCaches = new Array(numChunks).fill({ capacity: chunkTokens, historyLength: 0 });
+  return defineCacheConfig({ ...config, typicalStep: { kvCaches } });
 }
 
-/** Bytes that one chunk leaves in each group: its blocks, and one snapshot of the state at its end. */
-function bytesOfChunk(config: CacheConfig, chunkTokens: number): number[] {
-  const registry = LifecycleRegistry.fromConfig(config);
-  const sizes = new Map(
-    config.layers.flatMap(({ layerId, buffers }) => buffers.map(({ role, size }) => [`${layerId} ${role}`, size])),
-  );
-  return registry.bufferGrouping.map((buffers, index) => {
-    const bytes = buffers.reduce((sum, { layerId, role }) => sum + (sizes.get(`${layerId} ${role}`) ?? 0), 0);
-    const isState = registry.get(index as LifecycleId).kind === 'ssm';
-    return isState ? bytes : bytes * Math.ceil(chunkTokens / config.tokensPerBlock);
-  });
+/** Bytes that one chunk leaves behind: the blocks of attention, and one snapshot of the state at its end. */
+function bytesOfChunk({ layers, tokensPerBlock }: CacheConfig, chunkTokens: number): number {
+  const numBlocks = Math.ceil(chunkTokens / tokensPerBlock);
+  return layers.reduce((sum, { type, buffers }) => {
+    const bytes = buffers.reduce((total, { size }) => total + size, 0);
+    return sum + (type === 'ssm' ? bytes : bytes * numBlocks);
+  }, 0);
 }

@@ -339,6 +339,14 @@ describe('a request finds the state', () => {
     expect(await reuse({ prompt: [...ids.slice(0, 128), 5, 6] })).toMatchObject({ reusedTokens: 128, computedTokens: 2 });
   });
 
+  it('also when there is as little memory as the model can do with', async () => {
+    const small = await HybridEngine.create({ model, device, chunkTokens: 64, cache: { deviceBytes: 1 } });
+    await answer({}, small);
+    const { report } = await small.complete(request());
+    expect(report).toMatchObject({ reusedTokens: 39, computedTokens: 1 });
+    await small.close();
+  });
+
   it('only of its own scope, and only when it looks and the other published', async () => {
     await answer({ scope: { salt: 1 } });
     await answer({ scope: { salt: 2 }, publish: false });
@@ -346,6 +354,20 @@ describe('a request finds the state', () => {
     expect(await reuse({ scope: { salt: 2 } })).toMatchObject({ reusedTokens: 0 });
     expect(await reuse({ scope: { salt: 1 }, lookup: false })).toMatchObject({ reusedTokens: 0 });
     expect(await reuse({ scope: { salt: 1 } })).toMatchObject({ reusedTokens: 39 });
+  });
+});
+
+it('the example of the README says what happens', async () => {
+  const ask = (text: string) => engine.complete({ prompt: model.tokenizer.encode(text), maxNewTokens: 6 });
+  expect((await ask('Call me Ishmael.')).report.computedTokens).toBe(9);
+  const { tokens, report } = await ask('Call me Ishmael. Some years ago');
+  expect(model.tokenizer.decode(tokens)).toBe(", that's all that.");
+  expect(report).toMatchObject({
+    promptTokens: 15,
+    reusedTokens: 9,
+    computedTokens: 6,
+    generatedTokens: 6,
+    finishReason: 'length',
   });
 });
 
