@@ -21,8 +21,8 @@ const BELOW = {
 /** The engine is the reference consumer: everything that is listed above is below it. */
 BELOW['hybrid-engine'] = Object.keys(BELOW);
 
-/** Tests, benches and the configs of tools: nothing of them is shipped. */
-const TESTS = '\\.(?:test|test-d|bench|config)\\.tsx?$|^packages/[^/]+/(?:test|bench)/';
+/** Tests, the rigs they share, benches and the configs of tools: nothing of them is shipped. */
+const TESTS = '(?:\\.(?:test|test-d|bench|config)|-rig)\\.tsx?$|^packages/[^/]+/(?:test|bench)/';
 const name = (each) => each.folder.slice('packages/'.length);
 const oneOf = (names) => `(?:${names.join('|')})`;
 
@@ -66,7 +66,7 @@ export default {
       name: 'gpu-kernels-tests-import-downwards',
       comment: 'Tests of gpu-kernels may take expected values from scratch-allocator, and nothing of the cache.',
       severity: 'error',
-      from: { path: '^packages/gpu-kernels/(?:(?:test|bench)/|.*\\.(?:test|test-d|bench)\\.tsx?$)' },
+      from: { path: '^packages/gpu-kernels/(?:(?:test|bench)/|.*(?:\\.(?:test|test-d|bench)|-rig)\\.tsx?$)' },
       to: {
         path: '^(?:packages|apps)/',
         pathNot: '^packages/(?:gpu-kernels|scratch-allocator|core-policy)/',
@@ -120,6 +120,12 @@ export default {
       severity: 'error',
       from: {},
       to: { path: '\\.(?:test|test-d|bench)\\.tsx?$' },
+    },
+    {
+      name: 'rigs-are-for-tests',
+      severity: 'error',
+      from: { pathNot: TESTS },
+      to: { path: '-rig\\.tsx?$' },
     },
     {
       name: 'resolvable',

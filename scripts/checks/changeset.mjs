@@ -47,7 +47,9 @@ export function untoldPackages(packages, changed, announced) {
 }
 
 const reachesUsers = (path) =>
-  path === 'package.json' || path === 'README.md' || (path.startsWith('src/') && !/\.(?:test|test-d|bench)\.ts$/.test(path));
+  path === 'package.json' ||
+  path === 'README.md' ||
+  (path.startsWith('src/') && !/(?:\.(?:test|test-d|bench)|-rig)\.ts$/.test(path));
 
 const listed = (paths) => (paths.length <= 3 ? paths.join(', ') : `${paths.slice(0, 3).join(', ')} and ${paths.length - 3} more`);
 
