@@ -104,6 +104,18 @@ describe('a manager', () => {
     expect(manager.statistics()).toMatchObject({ openRequests: 1, blocks: 1, groups: [{ pages: 4, evictedPages: 2 }] });
   });
 
+  test('counts as evicted also what is lost behind an evicted page', async () => {
+    const manager = managerOf(model([full(), windowed(8)], { slots: [4, 16] }));
+    const kv = manager.createKvCache({ priority: (ordinal) => ordinal });
+    await kv.resume();
+    kv.resize(12);
+    kv.commit(seq(12));
+    kv.close();
+    const other = await active(manager);
+    other.resize(8);
+    expect(manager.statistics().groups.map(({ evictedPages }) => evictedPages)).toEqual([3, 3]);
+  });
+
   test.each([-1, 1, 0.5])('has no tier %d', (tier) => {
     expect(() => managerOf().storageStatistics(tier)).toThrow(StateError);
   });

@@ -49,6 +49,12 @@ describe('a page', () => {
   });
 });
 
+test('a slot is never handed out twice: asking without room is a bug that is told', () => {
+  const { storage } = storeOf([full()], { slots: 3 });
+  for (let i = 0; i < 3; i++) storage.createHeld(0, 35);
+  expect(() => storage.takeSlot(0)).toThrow(expect.objectContaining({ code: 'invariant' }));
+});
+
 describe('making room', () => {
   test('evicts nothing while enough is free', () => {
     const { storage, evicted } = storeOf([full()], { slots: 4 });

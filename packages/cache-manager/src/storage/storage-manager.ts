@@ -4,6 +4,7 @@ import { LruQueue } from '../eviction/lru-queue.ts';
 import { type PageId, PageTable } from '../page/page-table.ts';
 import type { PageDevice, PoolMemory } from '../ports/page-device.ts';
 import type { GroupRules } from '../request/group-rules.ts';
+import { InvariantError } from '../testing/invariant-error.ts';
 
 /** One pool group on the device: its slots, its memories, and which of its pages may go. */
 export interface PoolGroup {
@@ -31,7 +32,8 @@ export class StorageManager {
   /** Takes a listed page out of the tree; set once by the manager, which owns both. */
   #removeFromTree: (page: PageId) => void = () => {};
   #ready: Promise<void> | null = null;
-  #evictedPages: Float64Array;
+  readonly #evictedPages: Float64Array;
+  #isEvicting = false;
 
   constructor(options: {
     layout: StorageLayout;
@@ -81,7 +83,7 @@ export class StorageManager {
     return this.#ready;
   }
 
-  /** Pages evicted so far, by group. */
+  /** Pages evicted so far, by group, those included that were lost behind another. */
   get evictedPages(): Float64Array {
     return this.#evictedPages;
   }
@@ -111,11 +113,9 @@ export class StorageManager {
   /** Evicts until `count` slots of the pool group are free. The caller has made sure that free and evictable suffice. */
   makeRoom(poolGroup: number, count: number): void {
     const { slots, droppable } = this.poolGroups[poolGroup];
-    while (slots.free < count) {
-      const victim = droppable.first();
-      this.#evictedPages[this.pages.lifecycle[victim]]++;
-      this.#removeFromTree(victim);
-    }
+    this.#isEvicting = true;
+    while (slots.free < count) this.#removeFromTree(droppable.first());
+    this.#isEvicting = false;
   }
 
   /** Takes every page that nobody holds out of the tree. */
@@ -127,7 +127,8 @@ export class StorageManager {
 
   /** Takes one free slot. The caller has made room. */
   takeSlot(poolGroup: number): number {
-    this.poolGroups[poolGroup].slots.allocate(1, this.#oneSlot);
+    const taken = this.poolGroups[poolGroup].slots.allocate(1, this.#oneSlot);
+    if (!taken) throw new InvariantError([`pool group ${poolGroup} has no free slot, though room was made`]);
     return this.#oneSlot[0];
   }
 
@@ -157,6 +158,7 @@ export class StorageManager {
 
   /** Called when a page that nobody holds has left the tree. */
   freed(page: PageId): void {
+    if (this.#isEvicting) this.#evictedPages[this.pages.lifecycle[page]]++;
     this.#queueOf(page).remove(page);
     this.#free(page);
   }
