@@ -1,6 +1,6 @@
 import { runTool } from '../run/process.mjs';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const apiDocs = {
   name: 'docs',
   about: 'API pages of all packages, without a warning (typedoc)',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { publishedPackages, root } from '../run/workspace.mjs';
 import { changedSince, fileAt, releaseBase } from './release-base.mjs';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const changeset = {
   name: 'changeset',
   about: 'every change that reaches people who install is told to them',

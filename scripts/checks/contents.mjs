@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { run } from '../run/process.mjs';
 import { root } from '../run/workspace.mjs';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const contents = {
   name: 'contents',
   about: 'packed packages hold what they should and load with what they declare',

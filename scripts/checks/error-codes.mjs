@@ -5,7 +5,7 @@ import { root, sourceFiles, workspacePackages } from '../run/workspace.mjs';
 
 const PAGE = 'docs/errors.md';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const errorCodes = {
   name: 'errors',
   about: `every error code stands in ${PAGE}, and nothing else does`,

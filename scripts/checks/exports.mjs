@@ -1,6 +1,6 @@
 import { runTool } from '../run/process.mjs';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const exportsOfPackages = {
   name: 'exports',
   about: 'packed packages resolve for bundlers, Node and TypeScript (publint, attw)',

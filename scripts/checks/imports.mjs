@@ -1,6 +1,6 @@
 import { runTool } from '../run/process.mjs';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const imports = {
   name: 'imports',
   about: 'the direction of imports between and inside packages',

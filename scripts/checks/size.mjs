@@ -1,6 +1,6 @@
 import { runTool } from '../run/process.mjs';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const size = {
   name: 'size',
   about: 'what one package alone adds to a web page (size-limit)',

@@ -1,6 +1,6 @@
 import { runPnpm, runTool } from '../run/process.mjs';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const types = {
   name: 'types',
   about: 'TypeScript in every package, its tests and benches',

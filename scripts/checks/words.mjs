@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, sourceFiles } from '../run/workspace.mjs';
 
-/** @type {import('../run/check.mjs').Check} */
+/** @type {import('./all.mjs').Check} */
 export const words = {
   name: 'words',
   about: 'no paths or hosts of one machine, no talk about how the work was done, no printing from packages',

@@ -13,7 +13,7 @@ const usage = `Usage: node scripts/run.mjs <command>
   demo  [arguments]            the demo model on WebGPU, with and without a reused prefix
   test  [suite] [arguments]    suites: unit, gpu, browser, services; all of them without a name
   bench [name]                 benchmarks whose file name contains the name; all of them without one
-  check [name]                 style, types, imports, packages, sizes, docs, changeset; all of them without a name
+  check [name]                 style, types, imports, packages, sizes, docs, errors, changeset; all of them without a name
   build                        every package into its dist folder
 `;
 

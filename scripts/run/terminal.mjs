@@ -31,10 +31,11 @@ const HEARTBEAT_MS = 15_000;
  * Numbered progress lines. Each step prints one line with its outcome and its seconds; one that takes long also says that it has
  * begun and that it is still at work.
  *
- * @param {number} total how many steps there will be
+ * @param {number} [total] how many steps there will be, where that is known
  */
 export function progress(total) {
   let number = 0;
+  const next = () => faint(`[${++number}${total === undefined ? '' : `/${total}`}]`);
   return {
     /**
      * @template T
@@ -43,8 +44,7 @@ export function progress(total) {
      * @returns {Promise<T | undefined>} the `value` of the work
      */
     async step(title, work) {
-      number++;
-      const label = `${faint(`[${number}/${total}]`)} ${title}`;
+      const label = `${next()} ${title}`;
       const started = performance.now();
       if (interactive) process.stdout.write(`${label} …`);
       const heartbeat = setInterval(() => {
@@ -68,8 +68,7 @@ export function progress(total) {
     },
     /** A numbered line for a step that prints for itself. */
     announce(title) {
-      number++;
-      say(`\n${faint(`[${number}/${total}]`)} ${strong(title)}`);
+      say(`\n${next()} ${strong(title)}`);
     },
   };
 }
