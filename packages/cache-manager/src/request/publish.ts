@@ -26,14 +26,18 @@ function hasPageToPublish(state: RequestState, ordinal: number): boolean {
   return false;
 }
 
+/**
+ * The first block of the request's path that is not in the tree is the only one that can continue a published tail: behind
+ * it the tree has nothing.
+ */
 function takeOverTail(state: RequestState, ordinal: number): void {
   const { tree, config } = state.manager;
-  // Where the block before is not in the tree there is no tail, and where the block itself is, it has taken it over.
-  if (attachedBlocks(state, ordinal + 1) !== ordinal) return;
-  const parent = ordinal === 0 ? tree.root(state.scope) : state.block(ordinal - 1);
+  const first = attachedBlocks(state, ordinal + 1);
+  if (first > ordinal) return;
+  const parent = first === 0 ? tree.root(state.scope) : state.block(first - 1);
   const { tokensPerBlock } = config;
-  if (parent === NONE || !tree.hasBeginning(parent, state.tokens, ordinal * tokensPerBlock, tokensPerBlock)) return;
-  ensureBlock(state, ordinal);
+  if (parent === NONE || !tree.hasBeginning(parent, state.tokens, first * tokensPerBlock, tokensPerBlock)) return;
+  ensureBlock(state, first);
 }
 
 /** Lists the request's page of a full block, or swaps it for the one that is listed. */

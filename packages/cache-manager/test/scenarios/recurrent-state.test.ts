@@ -290,6 +290,19 @@ describe('state without attention', () => {
   });
 
   scenario(
+    'hands a tail over also to a block that was committed before the tail came',
+    model([recurrent()], { enablePartialReuse: false }),
+    async (stage) => {
+      const request = await stage.start();
+      expect(request.extend(seq(4), { snapshot: false })).toBe(true);
+      await stage.donate(seq(2), [2]);
+      expect([match(stage, seq(4)), match(stage, seq(2))]).toEqual([0, 2]);
+      expect(request.extend(seq(8).slice(4), { snapshot: false })).toBe(true);
+      expect([match(stage, seq(4)), match(stage, seq(2)), stage.manager.statistics().blocks]).toEqual([2, 0, 1]);
+    },
+  );
+
+  scenario(
     'resumes although its snapshot has the lowest priority of all',
     model([recurrent()], { slots: 3, maxUtilForResume: 1 }),
     async (stage) => {
