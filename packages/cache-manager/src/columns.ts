@@ -1,4 +1,4 @@
-/** A column is a typed array that belongs to one table; tables grow by doubling, which costs a copy and no lookups later. */
+/** A column is a typed array that belongs to one table; tables grow by half, which costs a copy now and no lookups later. */
 type Column = Int32Array | Uint32Array | Uint16Array | Uint8Array;
 
 /** A copy of `column` with room for `length` entries; new entries hold `fill`. */
@@ -7,6 +7,11 @@ export function grownColumn<T extends Column>(column: T, length: number, fill = 
   grown.set(column);
   if (fill !== 0) grown.fill(fill, column.length);
   return grown;
+}
+
+/** How long a column becomes that must have room for at least `needed` entries. */
+export function grownLength(length: number, needed: number): number {
+  return Math.max(needed, length + (length >> 1));
 }
 
 /** The entry of an index column that points nowhere. */

@@ -1,4 +1,4 @@
-import { grownColumn, NONE } from '../columns.ts';
+import { grownColumn, grownLength, NONE } from '../columns.ts';
 
 /** Index of a page in its table. Ids are used again once the page is gone. */
 export type PageId = number;
@@ -57,7 +57,7 @@ export class PageTable {
   }
 
   #nextId(): PageId {
-    if (this.#size === this.slot.length) this.#grow(this.#size * 2);
+    if (this.#size === this.slot.length) this.#grow(grownLength(this.#size, this.#size + 1));
     return this.#size++;
   }
 

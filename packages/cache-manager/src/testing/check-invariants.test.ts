@@ -138,7 +138,7 @@ describe('a contradiction is found', () => {
       },
       /has ordinal 4/,
     ],
-    ['a block that nobody reaches', (state) => void state.tree.blocks.create(0, request(state).tokens, 0, 4, 0), /blocks exist/],
+    ['a block that nobody reaches', (state) => void state.tree.blocks.create(0, request(state).tokens, 0, 4), /blocks exist/],
   ])('%s', async (_, corrupt, finding) => {
     const { manager, state } = await sound();
     corrupt(state);

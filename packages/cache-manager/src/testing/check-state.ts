@@ -34,7 +34,8 @@ function checkTree(state: ManagerState, expect: Expect): void {
     for (let child = order.first(block); child !== NONE; child = blocks.nextSibling[child]) {
       children++;
       expect(ordered[children - 1] === child, () => `block ${child} is not where a search among its siblings looks for it`);
-      expect(state.tree.isIndexed(child), () => `block ${child} is not in the index`);
+      expect(hangsBelow(blocks, block, child), () => `block ${child} does not name what it hangs from among its siblings`);
+      expect(state.tree.canBeFound(child), () => `block ${child} is not in the index`);
       expect(blocks.parent[child] === block, () => `block ${child} does not name its parent ${block}`);
       expect(blocks.previousSibling[child] === previous, () => `block ${child} does not name its sibling ${previous}`);
       expect(blocks.ordinal[child] === blocks.ordinal[block] + 1, () => `block ${child} has ordinal ${blocks.ordinal[child]}`);
@@ -81,6 +82,11 @@ function checkTree(state: ManagerState, expect: Expect): void {
 function searchOrder(blocks: BlockTable, top: BlockId): BlockId[] {
   if (top === NONE) return [];
   return [...searchOrder(blocks, blocks.lower[top]), top, ...searchOrder(blocks, blocks.higher[top])];
+}
+
+function hangsBelow(blocks: BlockTable, parent: BlockId, child: BlockId): boolean {
+  const above = blocks.above[child];
+  return above === NONE ? blocks.childRoot[parent] === child : blocks.lower[above] === child || blocks.higher[above] === child;
 }
 
 /** Every slot has one owner; every page is held as often as requests name it; exactly the listed unheld pages are queued. */

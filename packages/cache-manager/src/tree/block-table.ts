@@ -1,4 +1,5 @@
-import { grownColumn, NONE } from '../columns.ts';
+import { grownColumn, grownLength, NONE } from '../columns.ts';
+import type { TokenHash } from './token-hash.ts';
 import { compareDigests, type MultimodalDigest, type TokenBuffer } from './token-seq.ts';
 
 /** Index of a block in its table. Ids are used again; a generation tells whether an old id still names the same block. */
@@ -18,17 +19,19 @@ export class BlockTable {
   parent: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   ordinal: Int32Array = new Int32Array(INITIAL_BLOCKS);
   numTokens: Int32Array = new Int32Array(INITIAL_BLOCKS);
-  /** Hash of the tokens, for `ChildIndex`. */
+  /** Hash of the tokens of a block that is in the `ChildIndex`. */
   hash: Int32Array = new Int32Array(INITIAL_BLOCKS);
   generation: Uint32Array = new Uint32Array(INITIAL_BLOCKS);
-  /** The root of the search tree of the block's children, NONE when it has none. Kept by `SiblingOrder`, as are the next four. */
+  /** The root of the search tree of the block's children, NONE when it has none. Kept by `SiblingOrder`, as are the next five. */
   childRoot: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  above: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   lower: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   higher: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   /** The siblings on both sides, in the order of their tokens. */
   nextSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   previousSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   numPages: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  #indexed: Uint8Array = new Uint8Array(INITIAL_BLOCKS);
   /** Head of the chain of pages: entry `block * numLifecycles + lifecycle`. */
   #firstPage: Int32Array;
   #tokens: Uint32Array;
@@ -55,14 +58,15 @@ export class BlockTable {
   }
 
   /** A block without links that holds `count` tokens of `tokens` from `offset` on. */
-  create(ordinal: number, tokens: TokenBuffer | null, offset: number, count: number, hash: number): BlockId {
+  create(ordinal: number, tokens: TokenBuffer | null, offset: number, count: number): BlockId {
     const block = this.#free.pop() ?? this.#nextId();
     this.#live++;
     this.parent[block] = NONE;
     this.ordinal[block] = ordinal;
     this.numTokens[block] = count;
-    this.hash[block] = hash;
+    this.#indexed[block] = 0;
     this.childRoot[block] = NONE;
+    this.above[block] = NONE;
     this.lower[block] = NONE;
     this.higher[block] = NONE;
     this.nextSibling[block] = NONE;
@@ -86,6 +90,16 @@ export class BlockTable {
     return this.numTokens[block] !== NONE;
   }
 
+  /** Whether the block has a hash, because it is in the `ChildIndex`. */
+  isIndexed(block: BlockId): boolean {
+    return this.#indexed[block] === 1;
+  }
+
+  setHash(block: BlockId, hash: TokenHash): void {
+    this.hash[block] = hash(this.#tokens, block * this.tokensPerBlock, this.numTokens[block]);
+    this.#indexed[block] = 1;
+  }
+
   firstPage(block: BlockId, lifecycle: number): number {
     return this.#firstPage[block * this.numLifecycles + lifecycle];
   }
@@ -106,7 +120,7 @@ export class BlockTable {
     const theirs = tokens.values;
     let common = 0;
     while (common < end && mine[base + common] === theirs[offset + common]) common++;
-    const digests = this.#digests.get(block);
+    const digests = this.#digestsOf(block);
     if (digests === undefined && tokens.digests === null) return common;
     for (let i = 0; i < common; i++) {
       if (compareDigests(digests?.get(i), tokens.digests?.get(offset + i)) !== 0) return i;
@@ -122,7 +136,7 @@ export class BlockTable {
     const mine = this.tokenAt(block, common);
     const theirs = tokens.values[offset + common];
     if (mine !== theirs) return mine < theirs ? -1 : 1;
-    return compareDigests(this.#digests.get(block)?.get(common), tokens.digests?.get(offset + common));
+    return compareDigests(this.#digestsOf(block)?.get(common), tokens.digests?.get(offset + common));
   }
 
   /** The same order between two blocks. */
@@ -133,8 +147,8 @@ export class BlockTable {
     const length = this.numTokens[block];
     const otherLength = this.numTokens[other];
     const end = Math.min(length, otherLength);
-    const digests = this.#digests.get(block);
-    const otherDigests = this.#digests.get(other);
+    const digests = this.#digestsOf(block);
+    const otherDigests = this.#digestsOf(other);
     for (let i = 0; i < end; i++) {
       const mine = tokens[base + i];
       const theirs = tokens[otherBase + i];
@@ -146,8 +160,13 @@ export class BlockTable {
     return length - otherLength;
   }
 
+  /** The digests among the tokens of a block. Most tables have none at all, and then it costs nothing to ask. */
+  #digestsOf(block: BlockId): Map<number, MultimodalDigest> | undefined {
+    return this.#digests.size === 0 ? undefined : this.#digests.get(block);
+  }
+
   #nextId(): BlockId {
-    if (this.#size === this.parent.length) this.#grow(this.#size * 2);
+    if (this.#size === this.parent.length) this.#grow(grownLength(this.#size, this.#size + 1));
     return this.#size++;
   }
 
@@ -166,9 +185,11 @@ export class BlockTable {
     this.parent = grownColumn(this.parent, blocks, NONE);
     this.ordinal = grownColumn(this.ordinal, blocks);
     this.numTokens = grownColumn(this.numTokens, blocks);
+    this.#indexed = grownColumn(this.#indexed, blocks);
     this.hash = grownColumn(this.hash, blocks);
     this.generation = grownColumn(this.generation, blocks);
     this.childRoot = grownColumn(this.childRoot, blocks, NONE);
+    this.above = grownColumn(this.above, blocks, NONE);
     this.lower = grownColumn(this.lower, blocks, NONE);
     this.higher = grownColumn(this.higher, blocks, NONE);
     this.nextSibling = grownColumn(this.nextSibling, blocks, NONE);

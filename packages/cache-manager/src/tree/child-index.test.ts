@@ -6,7 +6,8 @@ import { ChildIndex } from './child-index.ts';
 import { TokenBuffer } from './token-seq.ts';
 
 function blockUnder(blocks: BlockTable, parent: BlockId, hash: number): BlockId {
-  const block = blocks.create(0, TokenBuffer.from([1]), 0, 1, hash);
+  const block = blocks.create(0, TokenBuffer.from([1]), 0, 1);
+  blocks.setHash(block, () => hash);
   blocks.parent[block] = parent;
   return block;
 }

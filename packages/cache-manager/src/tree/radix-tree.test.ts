@@ -57,6 +57,20 @@ describe('a child', () => {
     });
   });
 
+  test('is found whether it is the only one, the first of several, or the only one again', () => {
+    const grove = new Grove([full()]);
+    const [first] = grove.plant([1, 1, 1, 1]);
+    expect(grove.find([1, 1, 1, 1])).toBe(first);
+    const [second] = grove.plant([2, 2, 2, 2]);
+    expect([grove.find([1, 1, 1, 1]), grove.find([2, 2, 2, 2])]).toEqual([first, second]);
+    grove.tree.remove(grove.tree.pageOf(first, F));
+    expect([grove.find([1, 1, 1, 1]), grove.find([2, 2, 2, 2])]).toEqual([NONE, second]);
+    const [third] = grove.plant([3, 3, 3, 3]);
+    expect([grove.find([2, 2, 2, 2]), grove.find([3, 3, 3, 3])]).toEqual([second, third]);
+    for (const block of [third, second]) grove.tree.remove(grove.tree.pageOf(block, F));
+    expect([grove.find([2, 2, 2, 2]), grove.tree.blocks.count]).toEqual([NONE, 0]);
+  });
+
   test('is told by its tokens when every hash is the same: collisions cost time and nothing else', () => {
     const grove = new Grove([full()], { hash: () => 42 });
     const pieces = Array.from({ length: 1000 }, (_, i) => [i, i * 7, 3, i % 10]);

@@ -64,7 +64,7 @@ export class RadixTree {
   ensureRoot(scope: string): BlockId {
     const known = this.#roots.get(scope);
     if (known !== undefined) return known;
-    const root = this.blocks.create(NONE, null, 0, 0, 0);
+    const root = this.blocks.create(NONE, null, 0, 0);
     this.#roots.set(scope, root);
     this.#scopeOfRoot.set(root, scope);
     return root;
@@ -75,8 +75,7 @@ export class RadixTree {
     const { blocks } = this;
     const only = blocks.childRoot[parent];
     if (only === NONE) return NONE;
-    // Most blocks have one child: comparing its tokens costs less than hashing them.
-    if (blocks.lower[only] === NONE && blocks.higher[only] === NONE) {
+    if (this.#isOnlyChild(only)) {
       return blocks.numTokens[only] === count && blocks.commonPrefix(only, tokens, offset, count) === count ? only : NONE;
     }
     const hash = this.#hash(tokens.values, offset, count);
@@ -94,10 +93,15 @@ export class RadixTree {
    */
   insertChild(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
     const { blocks } = this;
-    const block = blocks.create(blocks.ordinal[parent] + 1, tokens, offset, count, this.#hash(tokens.values, offset, count));
+    const block = blocks.create(blocks.ordinal[parent] + 1, tokens, offset, count);
     blocks.parent[block] = parent;
+    const first = blocks.childRoot[parent];
     this.order.insert(block);
-    this.#index.insert(block);
+    if (first !== NONE) {
+      // The first child was found without the index as long as it was the only one.
+      if (!blocks.isIndexed(first)) this.#addToIndex(first);
+      this.#addToIndex(block);
+    }
     const neighbour = blocks.previousSibling[block];
     if (neighbour !== NONE && this.#isBeginning(neighbour, tokens, offset, count)) this.#adopt(neighbour, block);
     return block;
@@ -109,9 +113,9 @@ export class RadixTree {
     return this.order.before !== NONE && this.#isBeginning(this.order.before, tokens, offset, count);
   }
 
-  /** Whether a child can be found by its tokens. For checks. */
-  isIndexed(block: BlockId): boolean {
-    return this.#index.has(block);
+  /** Whether a child can be found by its tokens: by the index, or as the only one. For checks. */
+  canBeFound(block: BlockId): boolean {
+    return this.#index.has(block) || this.#isOnlyChild(block);
   }
 
   /** The page that a block lists for an attention group, or for SSM the first of its snapshots; NONE when there is none. */
@@ -196,6 +200,16 @@ export class RadixTree {
     return length < count && this.blocks.commonPrefix(block, tokens, offset, length) === length;
   }
 
+  /** Most blocks are. Such a one needs no index: comparing its tokens costs less than hashing those that are looked for. */
+  #isOnlyChild(block: BlockId): boolean {
+    return this.blocks.previousSibling[block] === NONE && this.blocks.nextSibling[block] === NONE;
+  }
+
+  #addToIndex(block: BlockId): void {
+    this.blocks.setHash(block, this.#hash);
+    this.#index.insert(block);
+  }
+
   #detach(block: BlockId): void {
     const { blocks } = this;
     const scope = this.#scopeOfRoot.get(block);
@@ -204,7 +218,7 @@ export class RadixTree {
       this.#roots.delete(scope);
     } else {
       this.order.remove(block);
-      this.#index.remove(block);
+      if (blocks.isIndexed(block)) this.#index.remove(block);
     }
     blocks.destroy(block);
   }

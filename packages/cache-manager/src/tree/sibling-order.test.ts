@@ -8,10 +8,10 @@ import { TokenBuffer } from './token-seq.ts';
 class Family {
   readonly blocks = new BlockTable(4, 1);
   readonly order = new SiblingOrder(this.blocks);
-  readonly parent = this.blocks.create(0, null, 0, 0, 0);
+  readonly parent = this.blocks.create(0, null, 0, 0);
 
   add(tokens: readonly number[]): BlockId {
-    const block = this.blocks.create(1, TokenBuffer.from(tokens), 0, tokens.length, 0);
+    const block = this.blocks.create(1, TokenBuffer.from(tokens), 0, tokens.length);
     this.blocks.parent[block] = this.parent;
     this.order.insert(block);
     return block;

@@ -7,8 +7,8 @@ import type { TokenBuffer } from './token-seq.ts';
  * neighbours of the place where a piece of tokens would stand.
  *
  * One balanced search tree for each parent (a treap: random priorities keep it shallow), whose links are columns of the block
- * table; neighbours are linked as well. A beginning stands before what it begins. Search, insertion and removal compare
- * tokens of O(log children) blocks and make no garbage.
+ * table; neighbours are linked as well. A beginning stands before what it begins. Search and insertion compare tokens of
+ * O(log children) blocks, removal compares none; no garbage.
  */
 export class SiblingOrder {
   readonly #blocks: BlockTable;
@@ -71,14 +71,12 @@ export class SiblingOrder {
     blocks.higher[block] = NONE;
     while (at !== NONE) {
       if (blocks.compare(at, block) < 0) {
-        if (lowEnd === NONE) blocks.lower[block] = at;
-        else blocks.higher[lowEnd] = at;
+        this.#hang(at, lowEnd === NONE ? block : lowEnd, lowEnd !== NONE);
         lowEnd = at;
         before = at;
         at = blocks.higher[at];
       } else {
-        if (highEnd === NONE) blocks.higher[block] = at;
-        else blocks.lower[highEnd] = at;
+        this.#hang(at, highEnd === NONE ? block : highEnd, highEnd === NONE);
         highEnd = at;
         behind = at;
         at = blocks.lower[at];
@@ -93,12 +91,8 @@ export class SiblingOrder {
   remove(block: BlockId): void {
     const blocks = this.#blocks;
     const parent = blocks.parent[block];
-    let above: BlockId = NONE;
-    let wentHigher = false;
-    for (let at = blocks.childRoot[parent]; at !== block; at = wentHigher ? blocks.higher[at] : blocks.lower[at]) {
-      above = at;
-      wentHigher = blocks.compare(at, block) < 0;
-    }
+    let above: BlockId = blocks.above[block];
+    let wentHigher = above !== NONE && blocks.higher[above] === block;
     // Both sides are joined where the block hung.
     let low = blocks.lower[block];
     let high = blocks.higher[block];
@@ -118,10 +112,20 @@ export class SiblingOrder {
     if (next !== NONE) blocks.previousSibling[next] = previous;
   }
 
+  /** Hangs `block` (NONE: nothing) where a search that comes from `above` looks for it. */
   #setLink(parent: BlockId, above: BlockId, higher: boolean, block: BlockId): void {
-    if (above === NONE) this.#blocks.childRoot[parent] = block;
-    else if (higher) this.#blocks.higher[above] = block;
+    if (above !== NONE) {
+      this.#hang(block, above, higher);
+      return;
+    }
+    this.#blocks.childRoot[parent] = block;
+    if (block !== NONE) this.#blocks.above[block] = NONE;
+  }
+
+  #hang(block: BlockId, above: BlockId, higher: boolean): void {
+    if (higher) this.#blocks.higher[above] = block;
     else this.#blocks.lower[above] = block;
+    if (block !== NONE) this.#blocks.above[block] = above;
   }
 
   #linkNeighbours(before: BlockId, behind: BlockId): void {
