@@ -15,7 +15,7 @@ const doors = new Map<string, string>(
   ),
 );
 
-const isTest = (path: string) => /\.test\.ts$|\/packages\/[^/]+\/test\//.test(path);
+const isTest = (path: string) => /(?:\.test|-rig)\.ts$|\/packages\/[^/]+\/test\//.test(path);
 
 /** Tests see their own package, too, as it is shipped. Without the condition for the source all others come so by themselves. */
 export const builtPackages: Plugin = {
@@ -28,15 +28,38 @@ export const builtPackages: Plugin = {
 };
 
 /**
- * Unit tests that meet a package as its users do, through its root or another package's name. Only these say more when they run
- * on what is shipped; the others know the inside. Paths relative to the root.
+ * Unit tests that say something about what is shipped: those that meet a package through its root, as its users do, or other
+ * packages by their names. Left out are tests that also load the inside of a package that they enter by its door: they would
+ * have two copies of it. Paths relative to the root.
  */
 export function testsThroughDoors(): string[] {
-  const entersDoor = (path: string) => {
-    const text = readFileSync(join(root, path), 'utf8');
-    return [...text.matchAll(/from '([^']+)'/g)].some(
-      ([, source]) => source.startsWith('@bufferwise/') || doors.has(join(root, dirname(path), source)),
-    );
-  };
-  return sourceFiles('packages', (path) => /(?<!\.(?:gpu|browser|services))\.test\.ts$/.test(path) && entersDoor(path));
+  return sourceFiles('packages', (path) => /(?<!\.(?:gpu|browser|services))\.test\.ts$/.test(path)).filter((path) => {
+    const { doors, inside, others } = ways(join(root, path));
+    return inside ? others && !doors : doors || others;
+  });
+}
+
+/** What a test and the test code it imports load: doors of their own package, files of its inside, other packages. */
+function ways(file: string, seen = new Set<string>()): { doors: boolean; inside: boolean; others: boolean } {
+  const found = { doors: false, inside: false, others: false };
+  seen.add(file);
+  for (const source of loadedBy(readFileSync(file, 'utf8'))) {
+    const target = join(dirname(file), source);
+    if (!source.startsWith('.')) found.others ||= source.startsWith('@bufferwise/');
+    else if (doors.has(target)) found.doors = true;
+    else if (!isTest(target)) found.inside ||= target.endsWith('.ts');
+    else if (!seen.has(target)) {
+      const further = ways(target, seen);
+      found.doors ||= further.doors;
+      found.inside ||= further.inside;
+      found.others ||= further.others;
+    }
+  }
+  return found;
+}
+
+/** Sources of the imports that are more than types. */
+function loadedBy(text: string): string[] {
+  const imports = text.matchAll(/^(?:import|export)\s+(?!type\b)(?:[^;'"]*?\sfrom\s+)?'([^']+)'/gm);
+  return [...imports].map(([, source]) => source);
 }
