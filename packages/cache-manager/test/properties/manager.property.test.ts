@@ -11,30 +11,40 @@ import type { Token } from '../support/stamp.ts';
 
 /** Random managers tried in a run of this file; each lives through twenty to sixty operations. */
 const RUNS = Number(process.env.BUFFERWISE_PROPERTY_RUNS ?? 60);
+/** Milliseconds: far more than they take, as a busy machine is no failure. */
+const TIMEOUT = 60_000 + RUNS * 1000;
 const MAX_PLAYERS = 4;
 const MAX_TOKENS = 28;
 
-test('with ample memory a manager does what the slow and obvious rules say, and every page holds what its reader expects', async () => {
-  await fc.assert(
-    fc.asyncProperty(anyConfig({ slots: fc.constant(1024) }), anyOperations, async (config, operations) => {
-      const run = new Run(config, { ample: true });
-      for (const operation of operations) await run.apply(operation);
-      await run.end();
-    }),
-    { numRuns: RUNS },
-  );
-});
+test(
+  'with ample memory a manager does what the slow and obvious rules say, and every page holds what its reader expects',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(anyConfig({ slots: fc.constant(1024) }), anyOperations, async (config, operations) => {
+        const run = new Run(config, { ample: true });
+        for (const operation of operations) await run.apply(operation);
+        await run.end();
+      }),
+      { numRuns: RUNS },
+    );
+  },
+  TIMEOUT,
+);
 
-test('with little memory nothing is lost, leaked or mixed up, and what says false or throws has changed nothing', async () => {
-  await fc.assert(
-    fc.asyncProperty(anyConfig({ slots: fc.integer({ min: 2, max: 12 }) }), anyOperations, async (config, operations) => {
-      const run = new Run(config, { ample: false });
-      for (const operation of operations) await run.apply(operation);
-      await run.end();
-    }),
-    { numRuns: RUNS },
-  );
-});
+test(
+  'with little memory nothing is lost, leaked or mixed up, and what says false or throws has changed nothing',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(anyConfig({ slots: fc.integer({ min: 2, max: 12 }) }), anyOperations, async (config, operations) => {
+        const run = new Run(config, { ample: false });
+        for (const operation of operations) await run.apply(operation);
+        await run.end();
+      }),
+      { numRuns: RUNS },
+    );
+  },
+  TIMEOUT,
+);
 
 // ── What is tried ────────────────────────────────────────────────────────────────────────────────────────────────────
 
