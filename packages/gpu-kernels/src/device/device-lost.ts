@@ -18,9 +18,11 @@ export class DeviceLostError extends GpuError {
 export class DeviceLoss {
   /** Resolves with the error when the device is lost; never rejects. */
   readonly lost: Promise<DeviceLostError>;
+  readonly #device: GPUDevice;
   #error: DeviceLostError | undefined;
 
   constructor(device: GPUDevice) {
+    this.#device = device;
     this.lost = device.lost.then((info) => {
       this.#error = new DeviceLostError(device.label, info);
       return this.#error;
@@ -30,5 +32,25 @@ export class DeviceLoss {
   /** The error once the loss was noticed, which is at the earliest one turn of the event loop after it happened. */
   get error(): DeviceLostError | undefined {
     return this.#error;
+  }
+
+  /**
+   * Why a call to the device failed: the loss when there was one, else the failure itself. A browser may tell of the failure
+   * first; the answer to a question asked afterwards comes behind the news of the loss.
+   */
+  async reasonOf(failure: unknown): Promise<unknown> {
+    if (!this.#error) await Promise.race([this.lost, this.#answer()]);
+    return this.#error ?? failure;
+  }
+
+  async #answer(): Promise<void> {
+    try {
+      await this.#device.queue.onSubmittedWorkDone();
+      this.#device.pushErrorScope('validation');
+      await this.#device.popErrorScope();
+    } catch {
+      // A lost device may refuse to answer: `lost` is about to tell.
+      await this.lost;
+    }
   }
 }

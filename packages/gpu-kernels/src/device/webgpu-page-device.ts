@@ -103,7 +103,7 @@ export class WebGpuPageDevice implements PageDevice {
     try {
       await this.#readback.read(spec.label, ranges, target);
     } catch (error) {
-      throw this.#loss.error ?? error;
+      throw await this.#loss.reasonOf(error);
     }
   }
 
@@ -120,7 +120,8 @@ export class WebGpuPageDevice implements PageDevice {
 
   async landed(): Promise<void> {
     await this.device.queue.onSubmittedWorkDone();
-    if (this.#loss.error) throw this.#loss.error;
+    const loss = await this.#loss.reasonOf(undefined);
+    if (loss) throw loss;
   }
 
   #addDispatches(step: ComputeStep, command: PageCommand): void {

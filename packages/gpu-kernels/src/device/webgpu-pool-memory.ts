@@ -46,7 +46,8 @@ export class WebGpuPoolMemory implements PoolMemory {
 
   async #settle(outOfMemory: Promise<GPUError | null>, validation: Promise<GPUError | null>, loss: DeviceLoss): Promise<void> {
     const [memoryError, validationError] = await Promise.all([outOfMemory, validation]);
-    const error = loss.error ?? this.#poolError(memoryError, validationError);
+    const failure = this.#poolError(memoryError, validationError);
+    const error = failure ? await loss.reasonOf(failure) : loss.error;
     if (!error) return;
     this.destroy();
     throw error;
