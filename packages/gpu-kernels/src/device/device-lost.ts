@@ -49,8 +49,7 @@ export class DeviceLoss {
       this.#device.pushErrorScope('validation');
       await this.#device.popErrorScope();
     } catch {
-      // A lost device may refuse to answer: `lost` is about to tell.
-      await this.lost;
+      // A device that refuses to answer has nothing more to tell.
     }
   }
 }

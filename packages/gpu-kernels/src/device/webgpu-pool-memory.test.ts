@@ -18,6 +18,7 @@ function failingDevice(failure: { outOfMemory?: string; validation?: string; los
       minStorageBufferOffsetAlignment: 256,
     },
     adapterInfo: { isFallbackAdapter: false },
+    queue: { onSubmittedWorkDone: async () => {} },
     lost: failure.lost ? Promise.resolve(failure.lost) : new Promise(() => {}),
     createBuffer: () => buffer,
     pushErrorScope: (filter: string) => scopes.push(filter),
