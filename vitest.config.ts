@@ -15,6 +15,9 @@ const common = {
   plugins: built ? [wgsl, builtPackages] : [wgsl],
 };
 
+/** Milliseconds. Ends what hangs; how fast a busy or a slow machine is, is not for tests to judge. */
+const patience = { testTimeout: 60_000, hookTimeout: 60_000 };
+
 const folders = '{packages,apps,internal}/*';
 const others = ['**/*.{gpu,browser,services}.test.ts', '**/node_modules/**', '**/dist/**'];
 
@@ -24,6 +27,7 @@ export default defineConfig({
       {
         ...common,
         test: {
+          ...patience,
           name: 'unit',
           include: built ? testsThroughDoors() : [`${folders}/{src,test}/**/*.test.ts`, 'scripts/**/*.test.mjs'],
           exclude: others,
@@ -32,6 +36,7 @@ export default defineConfig({
       {
         ...common,
         test: {
+          ...patience,
           name: 'gpu',
           include: [`${folders}/{src,test}/**/*.gpu.test.ts`],
           pool: 'forks',
@@ -42,6 +47,7 @@ export default defineConfig({
         ...common,
         plugins: [wgsl, browserWebGpu, chromium],
         test: {
+          ...patience,
           name: 'browser',
           include: ['packages/gpu-kernels/{src,test}/**/*.gpu.test.ts', `${folders}/{src,test}/**/*.browser.test.ts`],
           browser: { enabled: true, headless: true, screenshotFailures: false, instances: [{ browser: 'chromium' }] },
@@ -49,7 +55,7 @@ export default defineConfig({
       },
       {
         ...common,
-        test: { name: 'services', include: [`${folders}/{src,test}/**/*.services.test.ts`] },
+        test: { ...patience, name: 'services', include: [`${folders}/{src,test}/**/*.services.test.ts`] },
       },
     ],
   },
