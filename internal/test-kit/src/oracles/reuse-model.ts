@@ -44,7 +44,7 @@ export interface ModelStatus {
   readonly coverage: readonly (readonly [number, number])[];
 }
 
-/** A stored page. For attention `count` says for how many tokens of its block it is good. */
+/** A stored page, told from others by identity. For attention `count` says for how many tokens of its block it is good. */
 interface Page {
   count: number;
 }
@@ -54,8 +54,8 @@ interface Block {
   readonly children: Block[];
   /** By group. */
   readonly attention: Map<number, Page>;
-  /** By group: the counts inside the block at which there is a snapshot. */
-  readonly snapshots: Map<number, Set<number>>;
+  /** By group: snapshots by the count inside the block at which they were taken. */
+  readonly snapshots: Map<number, Map<number, Page>>;
 }
 
 interface Path {
@@ -73,10 +73,30 @@ interface Match {
 
 export class ReuseModel {
   readonly config: ReuseModelConfig;
+  /** Requests that are not closed. */
+  readonly open = new Set<RequestModel>();
   readonly #roots = new Map<string, Block>();
 
   constructor(config: ReuseModelConfig) {
     this.config = config;
+  }
+
+  /** Pages of a group that exist: listed in a block, or held by a request, or both. */
+  numPages(group: number): number {
+    const pages = new Set<Page>();
+    for (const { holdings } of this.open) {
+      for (const page of holdings[group].pages.values()) pages.add(page);
+      const { state } = holdings[group];
+      if (state !== undefined) pages.add(state);
+    }
+    const blocks = [...this.#roots.values()];
+    for (const block of blocks) {
+      blocks.push(...block.children);
+      const page = block.attention.get(group);
+      if (page !== undefined) pages.add(page);
+      for (const snapshot of block.snapshots.get(group)?.values() ?? []) pages.add(snapshot);
+    }
+    return pages.size;
   }
 
   /** The match length of a prompt. */
@@ -86,7 +106,9 @@ export class ReuseModel {
 
   create(tokens: readonly ModelToken[], scope: string): RequestModel {
     const words = tokens.map(word);
-    return new RequestModel(this, scope, words, this.match(words, scope));
+    const request = new RequestModel(this, scope, words, this.match(words, scope));
+    this.open.add(request);
+    return request;
   }
 
   /** Takes one published page out. Says whether it was there. */
@@ -179,7 +201,7 @@ export class ReuseModel {
   sweep(): void {
     const counts = (block: Block): boolean => {
       block.children.splice(0, block.children.length, ...block.children.filter(counts));
-      const hasSnapshot = [...block.snapshots.values()].some((set) => set.size > 0);
+      const hasSnapshot = [...block.snapshots.values()].some((snapshots) => snapshots.size > 0);
       return block.attention.size > 0 || hasSnapshot || block.children.length > 0;
     };
     for (const root of this.#roots.values()) counts(root);
@@ -271,6 +293,8 @@ interface Holding {
   publishes: boolean;
   /** By block ordinal. */
   pages: Map<number, Page>;
+  /** The claimed snapshot, then the request's own state. */
+  state: Page | undefined;
   /** Scratch blocks of the present step, half-open. */
   scratch: readonly [number, number];
 }
@@ -303,10 +327,17 @@ export class RequestModel {
       rebuilt: false,
       publishes: false,
       pages: new Map(),
+      state: undefined,
       scratch: [0, 0],
     }));
-    this.holdings.forEach(({ complete, pages }, group) => {
-      if (!complete || groups[group].kind === 'ssm') return;
+    this.holdings.forEach((holding, group) => {
+      const { complete, pages } = holding;
+      if (!complete) return;
+      if (groups[group].kind === 'ssm') {
+        const last = match.blocks.length - 1;
+        holding.state = match.blocks[last].snapshots.get(group)?.get(match.usable - last * model.config.tokensPerBlock);
+        return;
+      }
       match.blocks.forEach((block, ordinal) => {
         const page = block.attention.get(group);
         if (page !== undefined && model.isLive(group, ordinal, match.usable)) pages.set(ordinal, page);
@@ -342,7 +373,10 @@ export class RequestModel {
         const reused = holding.complete && (policy === 'required' || (selected ?? []).includes(group));
         holding.rebuilt = (rebuilt ?? []).includes(group);
         holding.publishes = policy === 'required' || (policy === 'optional' && (matched === 0 || reused || holding.rebuilt));
-        if (kind === 'ssm') return;
+        if (kind === 'ssm') {
+          holding.state = { count: 0 };
+          return;
+        }
         const numBlocks = Math.ceil(matched / tokensPerBlock);
         if (!reused) {
           holding.pages.clear();
@@ -396,7 +430,7 @@ export class RequestModel {
     if (this.state !== 'active') throw new ModelRefusal('StateError');
     if (tokens.length === 0) {
       if (!options.end) return;
-      this.#finish();
+      this.#finish('move');
       this.#ended = true;
       return;
     }
@@ -420,25 +454,27 @@ export class RequestModel {
     this.committed = after;
     this.#hasCommitted = true;
     if (options.end) {
-      this.#publishTail(stateIsThere);
+      this.#publishTail('move', stateIsThere);
       this.#mayCommit = false;
       this.#ended = true;
-    } else if (commitMinSnapshot && options.snapshot !== false) this.#publishTail(stateIsThere);
+    } else if (commitMinSnapshot && options.snapshot !== false) this.#publishTail('copy', stateIsThere);
     this.#model.sweep();
     this.#letGo();
   }
 
   stopCommitting(): void {
     if (this.state === 'closed') throw new ModelRefusal('StateError');
-    this.#finish();
+    this.#finish('copy');
   }
 
   close(): void {
     if (this.state === 'closed') return;
-    this.#finish();
+    this.#finish('move');
     this.state = 'closed';
+    this.#model.open.delete(this);
     for (const holding of this.holdings) {
       holding.pages.clear();
+      holding.state = undefined;
       holding.scratch = [0, 0];
     }
   }
@@ -543,7 +579,7 @@ export class RequestModel {
   }
 
   /** Lists the pages of the partial last block and the state after the last committed token, where they are wanted. */
-  #publishTail(stateIsThere: boolean): void {
+  #publishTail(how: 'copy' | 'move', stateIsThere: boolean): void {
     const { groups, tokensPerBlock } = this.#model.config;
     const ordinal = Math.ceil(this.committed / tokensPerBlock) - 1;
     const piece = this.#tokens.slice(ordinal * tokensPerBlock, this.committed);
@@ -565,8 +601,12 @@ export class RequestModel {
     const parent = ordinal === 0 ? this.#model.root(this.#scope) : this.#model.ensure(this.#tokens, ordinal - 1, this.#scope);
     const block = this.#tailBlock(ordinal, piece, wanted) ?? this.#model.insert(parent, piece);
     for (const group of wanted(block)) {
-      if (groups[group].kind === 'ssm') block.snapshots.set(group, (block.snapshots.get(group) ?? new Set()).add(piece.length));
-      else block.attention.set(group, { count: piece.length });
+      const { pages, state } = this.holdings[group];
+      const own = groups[group].kind === 'ssm' ? state : pages.get(ordinal);
+      const page = how === 'move' && own !== undefined ? own : { count: 0 };
+      page.count = piece.length;
+      if (groups[group].kind === 'attention') block.attention.set(group, page);
+      else block.snapshots.set(group, (block.snapshots.get(group) ?? new Map()).set(piece.length, page));
     }
   }
 
@@ -581,11 +621,11 @@ export class RequestModel {
     return covering[room.indexOf(Math.max(...room))];
   }
 
-  #finish(): void {
+  #finish(how: 'copy' | 'move'): void {
     if (!this.#mayCommit) return;
     if (this.#hasCommitted) {
       this.#restore(this.committed);
-      this.#publishTail(this.capacity === this.history && this.history === this.committed);
+      this.#publishTail(how, this.capacity === this.history && this.history === this.committed);
     }
     this.#mayCommit = false;
     this.#model.sweep();

@@ -77,6 +77,17 @@ describe('the match', () => {
     expect(grove.matcher.blockAt(0)).toBe(longer);
   });
 
+  test('needs the sinks as well as the window', () => {
+    const grove = new Grove([windowed(4, 'required', 8)]);
+    const blocks = grove.plant(seq(20), []);
+    for (const ordinal of [0, 3, 4]) grove.tree.link(blocks[ordinal], grove.page(0), 4);
+    expect(grove.match(seq(20))).toBe(4);
+    grove.tree.link(blocks[1], grove.page(0), 2);
+    expect(grove.match(seq(20))).toBe(6);
+    grove.tree.link(blocks[1], grove.page(0), 4);
+    expect(grove.match(seq(20))).toBe(20);
+  });
+
   test('is cut back to the last snapshot before a gap of attention, however many snapshots lie behind', () => {
     const grove = new Grove([windowed(4), recurrent()]);
     const blocks = grove.plant(seq(40), [1]);

@@ -226,6 +226,10 @@ class Run {
     }
     checkInvariants(this.#stage.manager);
     for (const cast of this.#cast) this.#compare(cast);
+    if (this.#oracle === undefined) return;
+    for (const { groupId, pages } of this.#stage.manager.statistics().groups) {
+      expect(pages, `pages of group ${groupId}`).toBe(this.#oracle.numPages(groupId));
+    }
   }
 
   async end(): Promise<void> {

@@ -269,6 +269,38 @@ describe('an optional window', () => {
   );
 
   scenario(
+    'that is declined frees nothing while another request claims it too',
+    model([full(), windowed(4, 'optional')], { slots: [16, 3], maxUtilForResume: 1 }),
+    async (stage) => {
+      await stage.donate(seq(8), [8]);
+      const [reader, other] = [stage.open(seq(8)), stage.open(seq(8))];
+      const hog = await stage.start();
+      expect(hog.kv.resize(8)).toBe(true);
+      expect(await reader.resume({ optionalReuseGroups: [] })).toBe(false);
+      other.close();
+      expect(await reader.resume({ optionalReuseGroups: [] })).toBe(true);
+    },
+  );
+
+  scenario(
+    'hides and gives back each page as soon as history says so, also within a block',
+    model([full(), windowed(2, 'optional')], { commitMinSnapshot: true }),
+    async (stage) => {
+      const request = await stage.start();
+      const seen = (history: number) => {
+        expect(request.kv.resize(12, history)).toBe(true);
+        const shown = [...request.kv.basePageIndices(OTHER)].flatMap((index, block) => (index < 0 ? [] : [block]));
+        return { shown, kept: stage.slots(OTHER).total - stage.slots(OTHER).free };
+      };
+      expect(seen(4)).toEqual({ shown: [0, 1, 2], kept: 3 });
+      expect(seen(5)).toEqual({ shown: [1, 2], kept: 3 });
+      expect(seen(8)).toEqual({ shown: [1, 2], kept: 2 });
+      expect(seen(9)).toEqual({ shown: [2], kept: 2 });
+      expect(seen(12)).toEqual({ shown: [2], kept: 1 });
+    },
+  );
+
+  scenario(
     'gets its page back from a twin that still has one, in the slot where it is',
     model([full(), windowed(4, 'optional')]),
     async (stage) => {

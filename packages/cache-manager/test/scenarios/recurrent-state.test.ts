@@ -237,6 +237,19 @@ describe('snapshots', () => {
   );
 
   scenario(
+    'that a request leaves when it closes are worth what its blocks are worth',
+    model([recurrent()], { slots: 3, maxUtilForResume: 1 }),
+    async (stage) => {
+      const precious = await stage.start([], { priority: () => 90 });
+      expect(precious.extend(seq(4), { snapshot: false })).toBe(true);
+      precious.close();
+      await stage.donate([9, 9, 9, 9], [4]);
+      await stage.donate([8, 8, 8, 8], [4]);
+      expect([seq(4), [9, 9, 9, 9], [8, 8, 8, 8]].map((tokens) => match(stage, tokens))).toEqual([4, 0, 4]);
+    },
+  );
+
+  scenario(
     'worth less than all that is there are left out and counted',
     model([full(), recurrent()], { slots: [64, 2], maxUtilForResume: 1 }),
     async (stage) => {
