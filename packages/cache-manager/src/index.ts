@@ -2,12 +2,29 @@
 
 // Errors
 export { TokenError } from './errors/token-error.ts';
+// Inspection
+export type {
+  BeamSnapshot,
+  BlockSnapshot,
+  GroupSnapshot,
+  InspectOptions,
+  ManagerSnapshot,
+  PageSnapshot,
+  PoolGroupSnapshot,
+  RequestGroupSnapshot,
+  RequestSnapshot,
+  ScopeSnapshot,
+  SlotSnapshot,
+  SlotState,
+} from './inspect/manager-snapshot.ts';
 export { KvCache } from './kv-cache.ts';
 export { type CreateKvCacheOptions, KvCacheManager, type KvCacheManagerOptions } from './kv-cache-manager.ts';
 // What the outside provides
 export type { PageCommand, PageDevice, PoolMemory, PoolSpec } from './ports/page-device.ts';
 // What a request is asked and tells
 export type { CommitOptions } from './request/commit.ts';
+export { DropPlan } from './request/drop-plan.ts';
+export type { ForkOptions } from './request/fork.ts';
 export type { MatchDepths } from './request/match.ts';
 export type { PriorityFn } from './request/priority.ts';
 export type { GroupReuseStatus } from './request/reuse-status.ts';

@@ -8,6 +8,8 @@ import {
 } from '@bufferwise/core-policy';
 import { clampMaxSequenceLength, planSlots, StorageLayout } from '@bufferwise/scratch-allocator';
 import { DISPOSE } from './dispose.ts';
+import type { InspectOptions, ManagerSnapshot } from './inspect/manager-snapshot.ts';
+import { takeSnapshot } from './inspect/take-snapshot.ts';
 import { KvCache } from './kv-cache.ts';
 import { ManagerState } from './manager-state.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
@@ -153,6 +155,12 @@ export class KvCacheManager {
     return poolGroupStatistics(this.#state);
   }
 
+  /** Everything that is held now, as plain data. Changes nothing. Throws {StateError} after `close`. */
+  inspect(options: InspectOptions = {}): ManagerSnapshot {
+    this.#checkOpen('inspect');
+    return takeSnapshot(this.#state, options);
+  }
+
   statistics(): CacheStatistics {
     return cacheStatistics(this.#state);
   }
@@ -165,10 +173,16 @@ export class KvCacheManager {
     this.#state.storage.dropAll();
   }
 
-  /** Resolves when every copy ordered so far has landed. */
+  /**
+   * Resolves when every copy ordered so far has landed. Rejects, once, when the device refused the copies of a snapshot or tail: a
+   * commit goes through without them, and `missedSnapshots` counts them.
+   */
   async settled(): Promise<void> {
     await this.#state.storage.ready();
     await this.#state.storage.device.landed();
+    const refused = this.#state.refusedCopy;
+    this.#state.refusedCopy = null;
+    if (refused !== null) throw refused.error;
   }
 
   /**

@@ -2,7 +2,10 @@ import { type LayerGroupId, StateError } from '@bufferwise/core-policy';
 import type { ScratchDesc } from '@bufferwise/scratch-allocator';
 import { NONE } from './columns.ts';
 import { DISPOSE } from './dispose.ts';
+import { checkBeam, continueBeams, parentsForWidth } from './request/beams.ts';
 import { type CommitOptions, close, commit, stopCommitting, suspend } from './request/commit.ts';
+import { type DropPlan, planCommittedBlockDrop } from './request/drop-plan.ts';
+import { type ForkOptions, fork } from './request/fork.ts';
 import type { GroupState } from './request/group-state.ts';
 import type { MatchDepths } from './request/match.ts';
 import type { RequestState } from './request/request-state.ts';
@@ -63,9 +66,22 @@ export class KvCache {
     return this.#state.depths;
   }
 
-  /** Sequences that the request carries. */
+  /**
+   * Sequences that the request carries, its beams: 1 at first. They share what was written before they parted, and each goes on
+   * in pages of its own.
+   *
+   * Setting it does what `forkBeams` does, and throws {StateError} `no-room-to-fork` where that returns false.
+   */
   get beamWidth(): number {
-    return 1;
+    return this.#state.beamWidth;
+  }
+
+  set beamWidth(width: number) {
+    if (this.forkBeams(width)) return;
+    throw new StateError(
+      'no-room-to-fork',
+      `beamWidth: there are not enough pages for ${width} beams now; forkBeams(${width}) says so without throwing`,
+    );
   }
 
   /**
@@ -108,10 +124,67 @@ export class KvCache {
     this.#check();
   }
 
+  /**
+   * Carries `beamWidth` beams from now on: further ones continue from beam 0, at the history. Full blocks stay shared; the partial
+   * last block and recurrent state are copied, private pages too. A smaller width keeps the first beams.
+   *
+   * Tell what has been written first (`resize(null, written)`, or a commit): blocks behind the history are room, and not copied.
+   *
+   * @returns false when there are not enough pages; nothing has changed then
+   * @throws {StateError} unless active, on a width that is none, after a commit with `end`, or in a step with scratch
+   */
+  forkBeams(beamWidth: number): boolean {
+    return this.#continueBeams(parentsForWidth(this.#state, beamWidth), 'forkBeams');
+  }
+
+  /**
+   * Lets beam i continue from beam `parents[i]`, as a beam search chooses. Beams that continue from one part here as in `forkBeams`; a
+   * beam that nobody continues from ends. The request carries `parents.length` beams afterwards.
+   *
+   * @returns false when there are not enough pages, which can only be with more beams than before; nothing has changed then
+   * @throws {StateError} as `forkBeams`, and `unknown-beam` on a parent that does not exist
+   */
+  reorderBeams(parents: ArrayLike<number>): boolean {
+    return this.#continueBeams(parents, 'reorderBeams');
+  }
+
+  /** Ends all beams but one, which becomes the request: it may commit again. Throws {StateError} as `forkBeams` and on a beam that does not exist. */
+  keepBeam(beam: number): void {
+    this.#continueBeams([beam], 'keepBeam');
+  }
+
+  /**
+   * Opens a request that continues from the same history with the same room, for parallel sampling. It is active; from here on the two
+   * know nothing of each other, and each commits and closes by itself. Full blocks are shared, the partial last block, private
+   * pages and recurrent state are copied. It may publish what this one may, with the same priorities.
+   *
+   * Tell what has been written first, as for `forkBeams`. What was written and not committed yet was written for the same tokens, so
+   * both must commit the same for it.
+   *
+   * @returns null when there are not enough pages; nothing has changed then
+   * @throws {StateError} unless active, after a commit with `end`, with several beams, or in a step with scratch
+   */
+  fork(options: ForkOptions = {}): KvCache | null {
+    const forked = fork(this.#state, options);
+    this.#check();
+    return forked === null ? null : new KvCache(forked, this.#check);
+  }
+
   /** Publishes the rest by copy and commits no more; the request may go on computing. Does nothing the second time. */
   stopCommitting(): void {
     stopCommitting(this.#state);
     this.#check();
+  }
+
+  /**
+   * Plans to drop what only a request that continues exactly at the committed count could use: windows and the snapshot there. For
+   * whoever knows that nobody will, because a longer conversation has taken over.
+   *
+   * @returns null when nothing was committed, or when a match does not reach exactly the committed count any more
+   * @throws {StateError} `plan-committing` before `stopCommitting`, `plan-closed` after `close`
+   */
+  planCommittedBlockDrop(): DropPlan | null {
+    return planCommittedBlockDrop(this.#state);
   }
 
   /** Takes the request off the device. Its pages stay held; all indices read -1. Throws {StateError} unless active. */
@@ -134,30 +207,38 @@ export class KvCache {
    * Base page indices of an attention group, one a block; -1 where there is no page: out of the window, scratch, or the
    * request is not active. A live view: read it when a step is put together, ask again after a `resize`.
    *
-   * @throws {StateError} `not-attention` for a group of recurrent state, `unknown-group` for none
+   * @throws {StateError} `not-attention` for a group of recurrent state, `unknown-group` for none, `unknown-beam`
    */
-  basePageIndices(groupId: LayerGroupId): Int32Array {
+  basePageIndices(groupId: LayerGroupId, beam = 0): Int32Array {
     const group = this.#group(groupId);
+    checkBeam(this.#state, beam, 'basePageIndices');
     if (!group.isAttention)
       throw new StateError('not-attention', `group ${groupId} is recurrent state; ask ssmBlockBaseIndex(${groupId})`);
-    return group.indices(this.#state.numBlocks);
+    return group.indices(this.#state.numBlocks, beam);
   }
 
   /**
-   * Base page index of the request's recurrent state, -1 while it is not active.
+   * Base page index of a beam's recurrent state, -1 while the request is not active.
    *
-   * @throws {StateError} `not-state` for an attention group, `unknown-group` for none
+   * @throws {StateError} `not-state` for an attention group, `unknown-group` for none, `unknown-beam`
    */
-  ssmBlockBaseIndex(groupId: LayerGroupId): number {
+  ssmBlockBaseIndex(groupId: LayerGroupId, beam = 0): number {
     const group = this.#group(groupId);
+    checkBeam(this.#state, beam, 'ssmBlockBaseIndex');
     if (group.isAttention) throw new StateError('not-state', `group ${groupId} is attention; ask basePageIndices(${groupId})`);
-    if (this.#state.status !== 'active' || group.statePage === NONE) return NONE;
-    return this.#state.manager.storage.pages.slot[group.statePage];
+    const { statePage } = group.row(beam);
+    return this.#state.status !== 'active' || statePage === NONE ? NONE : this.#state.manager.storage.pages.slot[statePage];
   }
 
-  /** The scratch blocks of the present step and their slots; null when the group has none. Stale after the next `resize`. */
+  /** The scratch blocks of the present step and their slots; null when the group has none, as with several beams. Stale after the next `resize`. */
   scratch(groupId: LayerGroupId): ScratchDesc | null {
     return this.#group(groupId).scratch;
+  }
+
+  #continueBeams(parents: ArrayLike<number>, call: string): boolean {
+    const done = continueBeams(this.#state, parents, call);
+    this.#check();
+    return done;
   }
 
   #group(groupId: number): GroupState {

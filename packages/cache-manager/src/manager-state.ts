@@ -29,10 +29,13 @@ export class ManagerState {
   readonly commands: CommandBatch;
   /** Requests that are not closed. */
   readonly open = new Set<RequestState>();
-  /** Snapshots that could not be taken for want of a slot, by group. */
+  /** Snapshots and tail copies that could not be made, for want of a slot or because the device refused, by group. */
   readonly missedSnapshots: Float64Array;
+  /** Why the device refused a copy that could be left out; null once somebody was told. */
+  refusedCopy: { readonly error: unknown } | null = null;
   closed = false;
   #asking = false;
+  #numRequests = 0;
 
   constructor(parts: {
     config: CacheConfig;
@@ -54,6 +57,11 @@ export class ManagerState {
     this.plan = new ResizePlan(parts.groups.length);
     this.commands = new CommandBatch(parts.storage);
     this.missedSnapshots = new Float64Array(parts.groups.length);
+  }
+
+  /** A number for a new request. */
+  takeRequestKey(): number {
+    return this.#numRequests++;
   }
 
   /**

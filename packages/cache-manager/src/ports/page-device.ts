@@ -34,7 +34,7 @@ export type PageCommand =
 export interface PageDevice {
   /** Creates the memory of one pool. Returns at once; `ready` of the result tells whether it exists. Throws on a spec it can never serve. */
   createPool(spec: PoolSpec): PoolMemory;
-  /** Copies and clears whole slots: one submission for all commands together. */
+  /** Copies and clears whole slots: one submission for all commands together. When it throws, none of them takes effect. */
   execute(commands: readonly PageCommand[]): void;
   /**
    * Copies slots into `target`, slot after slot in the order of `slots`, once everything handed in before has landed.

@@ -1,6 +1,7 @@
 import { StateError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { TokenSeq } from '../tree/token-seq.ts';
+import { releaseBlock, releaseStates } from './block-pages.ts';
 import { letGoPublished } from './let-go.ts';
 import { ensureBlock } from './own-path.ts';
 import { publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
@@ -77,17 +78,9 @@ export function close(state: RequestState): void {
     group.hidePages();
   }
   for (let ordinal = state.numBlocks - 1; ordinal >= 0; ordinal--) {
-    for (const group of state.groups) {
-      const page = group.page(ordinal);
-      if (page === NONE) continue;
-      group.setPage(ordinal, NONE);
-      storage.release(page);
-    }
+    for (const group of state.groups) releaseBlock(storage, group, ordinal);
   }
-  for (const group of state.groups) {
-    if (group.statePage !== NONE) storage.release(group.statePage);
-    group.statePage = NONE;
-  }
+  for (const group of state.groups) releaseStates(storage, group);
   state.status = 'closed';
   state.manager.open.delete(state);
 }
@@ -110,6 +103,12 @@ export function suspend(state: RequestState): void {
 function checkCommit(state: RequestState, count: number): void {
   if (state.status !== 'active')
     throw new StateError(`commit-${state.status}`, `commit: the request is ${state.status}; resume it first`);
+  if (state.beamWidth > 1) {
+    throw new StateError(
+      'several-beams',
+      `commit: the request carries ${state.beamWidth} beams, which may have written different tokens; keepBeam(index) first`,
+    );
+  }
   if (count > 0 && !state.mayCommit)
     throw new StateError('commit-stopped', 'commit: committing was stopped; open another request to publish more');
   const after = state.committed + count;

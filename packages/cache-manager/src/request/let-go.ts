@@ -1,4 +1,5 @@
 import { NONE } from '../columns.ts';
+import { countSolePages, releaseBlock } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
 import type { RequestState } from './request-state.ts';
 
@@ -21,7 +22,7 @@ export function countReleasable(state: RequestState, group: GroupState, historyL
   for (let ordinal = Math.max(group.letGoEnd, group.rules.numSinkBlocks); ordinal < end; ordinal++) {
     const page = group.page(ordinal);
     if (page === NONE || awaitsPublication(state, group, ordinal)) continue;
-    if (state.manager.storage.pages.holds[page] === 1) count++;
+    count += countSolePages(state.manager.storage.pages, group, ordinal);
   }
   return count;
 }
@@ -59,8 +60,7 @@ function letGoOf(state: RequestState, group: GroupState, begin: number, end: num
       firstWaiting = Math.min(firstWaiting, ordinal);
       continue;
     }
-    group.setPage(ordinal, NONE);
-    state.manager.storage.release(page);
+    releaseBlock(state.manager.storage, group, ordinal);
   }
   return firstWaiting;
 }

@@ -22,8 +22,17 @@ export function publishBlock(state: RequestState, ordinal: number): void {
 }
 
 function hasPageToPublish(state: RequestState, ordinal: number): boolean {
-  for (const group of state.groups) if (group.isAttention && group.publishes && group.page(ordinal) !== NONE) return true;
+  for (const group of state.groups) {
+    const page = group.isAttention && group.publishes ? group.page(ordinal) : NONE;
+    if (page !== NONE && !isListedElsewhere(state, ordinal, page)) return true;
+  }
   return false;
+}
+
+/** Whether a page is listed for other tokens than the request's: a fork committed them for what had been written before it parted. */
+function isListedElsewhere(state: RequestState, ordinal: number, page: PageId): boolean {
+  const block = state.manager.storage.pages.block[page];
+  return block !== NONE && (attachedBlocks(state, ordinal + 1) <= ordinal || state.block(ordinal) !== block);
 }
 
 /**
@@ -46,7 +55,8 @@ export function publishOrShare(state: RequestState, group: GroupState, ordinal: 
   const page = group.page(ordinal);
   if (page === NONE || storage.pages.block[page] === block) return;
   if (tree.wants(block, group.rules.id, config.tokensPerBlock)) {
-    tree.link(block, page, config.tokensPerBlock);
+    // A page stands in one block only; where it stands for other tokens it cannot stand for these.
+    if (storage.pages.block[page] === NONE) tree.link(block, page, config.tokensPerBlock);
     return;
   }
   const shared = group.rules.isLive(ordinal, group.rules.keptAt(state.history)) ? tree.pageOf(block, group.rules.id) : NONE;
@@ -91,7 +101,7 @@ interface TailPage {
  * block, and the state after the last token.
  *
  * `copy`: the request goes on writing, so copies go into the tree; each that finds no slot, or only that of a page of higher
- * priority, is counted as missed and left out. `move`: the request writes no more, so its own pages do.
+ * priority, or that the device refuses, is counted as missed and left out. `move`: the request writes no more, so its own pages do.
  */
 export function publishTail(state: RequestState, how: 'copy' | 'move', parts: { tail: boolean; state: boolean }): void {
   const { tokensPerBlock } = state.manager.config;
@@ -184,7 +194,14 @@ function linkCopies(state: RequestState, wanted: readonly TailPage[], ordinal: n
     copies.push({ group, page: copy, priority });
   }
   if (copies.length === 0) return;
-  commands.execute();
+  try {
+    commands.execute(copies.map(({ page }) => page));
+  } catch (error) {
+    // The commit stands without them, as it does for want of a slot.
+    for (const { group } of copies) missedSnapshots[group.rules.id]++;
+    state.manager.refusedCopy = { error };
+    return;
+  }
   linkAll(state, copies, ordinal, inBlock);
   for (const { page } of copies) storage.release(page);
 }

@@ -16,6 +16,8 @@ import type { PriorityFn } from './priority.ts';
  */
 export class RequestState {
   readonly manager: ManagerState;
+  /** The manager's number of the request, never used again. */
+  readonly key: number;
   readonly id: number | undefined;
   readonly scope: string;
   readonly groups: readonly GroupState[];
@@ -28,6 +30,8 @@ export class RequestState {
   committed: number;
   history: number;
   capacity: number;
+  /** Sequences that continue from one history: 1 unless it was forked into beams. */
+  beamWidth = 1;
   resumedBefore = false;
   /** Whether anything was committed after the match. */
   hasCommitted = false;
@@ -52,6 +56,7 @@ export class RequestState {
     priority: PriorityFn | undefined;
   }) {
     this.manager = options.manager;
+    this.key = options.manager.takeRequestKey();
     this.id = options.id;
     this.scope = options.scope;
     this.tokens = options.tokens;
@@ -61,6 +66,32 @@ export class RequestState {
     this.groups = options.manager.groups.map((rules) => new GroupState(rules));
     this.seenLosses = options.manager.tree.heldLosses;
     this.#priority = options.priority;
+  }
+
+  /** An active request that is where another one is, as yet without pages and unknown to the manager. */
+  static continuing(source: RequestState, id: number | undefined): RequestState {
+    const request = new RequestState({
+      manager: source.manager,
+      id,
+      scope: source.scope,
+      tokens: source.tokens.prefix(source.tokens.length),
+      depths: source.depths,
+      priority: source.#priority,
+    });
+    request.status = 'active';
+    request.resumedBefore = true;
+    request.committed = source.committed;
+    request.history = source.history;
+    request.capacity = source.capacity;
+    request.hasCommitted = source.hasCommitted;
+    request.mayCommit = source.mayCommit;
+    request.seenLosses = source.seenLosses;
+    for (let ordinal = 0; ordinal < source.attachedEnd && source.block(ordinal) !== NONE; ordinal++) {
+      request.setBlock(ordinal, source.block(ordinal));
+      request.attachedEnd = ordinal + 1;
+    }
+    request.groups.forEach((group, index) => group.adoptChoices(source.groups[index]));
+    return request;
   }
 
   get numBlocks(): number {

@@ -1,6 +1,7 @@
 import { divUp, StateError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
+import { countSolePages, releaseBlock } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { countReleasable, letGoStale } from './let-go.ts';
 import type { RequestState } from './request-state.ts';
@@ -49,9 +50,12 @@ export function resize(state: RequestState, capacity: number, history: number): 
     takeScratch(state, group, history, capacity);
     for (let run = 0; run < NUM_RUNS; run++) {
       for (let ordinal = plan.runBegin(group, run); ordinal < plan.runEnd(group, run); ordinal++) {
-        const page = storage.createHeld(group.rules.id, priorities === null ? DEFAULT_PRIORITY : priorities[next++]);
-        group.setPage(ordinal, page);
-        group.showIndex(ordinal, group.rules.isLive(ordinal, history) ? storage.pages.slot[page] : NONE);
+        const priority = priorities === null ? DEFAULT_PRIORITY : priorities[next++];
+        for (let beam = 0; beam < state.beamWidth; beam++) {
+          const page = storage.createHeld(group.rules.id, priority);
+          group.setPage(ordinal, page, beam);
+          group.row(beam).showIndex(ordinal, group.rules.isLive(ordinal, history) ? storage.pages.slot[page] : NONE);
+        }
       }
     }
   }
@@ -125,10 +129,10 @@ function isInsideBlock(state: RequestState, capacity: number, history: number): 
 function addDemand(state: RequestState, group: GroupState, plan: ResizePlan): void {
   const { demand } = state.manager;
   const { poolGroup } = group.rules;
-  demand.want(poolGroup, plan.numNewPages(group));
+  demand.want(poolGroup, plan.numNewPages(group) * state.beamWidth);
   demand.giveBack(poolGroup, countReleasable(state, group, plan.history));
-  demand.giveBack(poolGroup, countSolePages(state, group, plan.newBlocks, plan.oldBlocks));
-  demand.giveBack(poolGroup, countSolePages(state, group, plan.scratchBegin(group), plan.oldScratchEnd(group)));
+  demand.giveBack(poolGroup, countSolePagesIn(state, group, plan.newBlocks, plan.oldBlocks));
+  demand.giveBack(poolGroup, countSolePagesIn(state, group, plan.scratchBegin(group), plan.oldScratchEnd(group)));
   addScratchDemand(state, group, plan.history, plan.capacity);
 }
 
@@ -147,22 +151,17 @@ function askPriorities(state: RequestState, plan: ResizePlan): number[] {
 }
 
 /** Pages of the blocks [begin, end) that nobody else holds: their slots become available when this request lets go. */
-function countSolePages(state: RequestState, group: GroupState, begin: number, end: number): number {
+function countSolePagesIn(state: RequestState, group: GroupState, begin: number, end: number): number {
   let count = 0;
-  for (let ordinal = begin; ordinal < end; ordinal++) {
-    const page = group.page(ordinal);
-    if (page !== NONE && state.manager.storage.pages.holds[page] === 1) count++;
-  }
+  for (let ordinal = begin; ordinal < end; ordinal++) count += countSolePages(state.manager.storage.pages, group, ordinal);
   return count;
 }
 
 /** Lets go of the pages of the blocks [begin, end), the last first. */
 function dropPages(state: RequestState, group: GroupState, begin: number, end: number): void {
   for (let ordinal = end - 1; ordinal >= begin; ordinal--) {
-    const page = group.page(ordinal);
-    if (page === NONE) continue;
-    group.setPage(ordinal, NONE);
+    if (group.page(ordinal) === NONE) continue;
     group.showIndex(ordinal, NONE);
-    state.manager.storage.release(page);
+    releaseBlock(state.manager.storage, group, ordinal);
   }
 }

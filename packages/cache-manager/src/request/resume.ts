@@ -1,7 +1,9 @@
 import { divUp, StateError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
+import type { PageId } from '../page/page-table.ts';
 import { forEachLiveBlock } from './claim.ts';
+import { createEmptyPages, createFilledPages, installPage, type NewPage } from './first-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { letGoStale } from './let-go.ts';
 import type { RequestState } from './request-state.ts';
@@ -27,38 +29,30 @@ function checkSuspended(state: RequestState): void {
   throw new StateError(`resume-${state.status}`, `resume: the request is ${state.status}; only a suspended one can be resumed`);
 }
 
-/** A page that the first resume creates, as a copy of a claim or fresh. */
-interface NewPage {
-  group: GroupState;
-  /** NONE for recurrent state. */
-  ordinal: number;
-  priority: number;
-}
-
 function resumeFirst(state: RequestState, selection: Selection): boolean {
   const { manager } = state;
   const { demand, storage } = manager;
-  const created: NewPage[] = [];
+  const planned: NewPage[] = [];
   demand.reset();
   for (const group of state.groups) {
     const reused = isReused(group, selection);
-    const before = created.length;
-    planPages(state, group, reused, created);
-    demand.want(group.rules.poolGroup, created.length - before);
+    const before = planned.length;
+    planPages(state, group, reused, planned);
+    demand.want(group.rules.poolGroup, planned.length - before);
     if (!reused) demand.giveBack(group.rules.poolGroup, countSoleClaims(state, group));
   }
   if (demand.isSaturated(manager.config.maxUtilForResume) || !demand.fits()) return false;
 
+  const isDeclined = (group: GroupState) => !isReused(group, selection);
+  createFilledPages(state, planned, isDeclined);
   for (const group of state.groups) {
     group.reused = isReused(group, selection);
     group.rebuilt = selection.rebuilt.has(group.rules.id);
     group.publishes = mayPublish(state, group);
     if (!group.reused) dropClaims(state, group);
   }
-  demand.makeRoom();
-  const sources = created.map((page) => createPage(state, page));
-  manager.commands.execute();
-  for (const source of sources) if (source !== NONE) storage.release(source);
+  createEmptyPages(state, planned);
+  for (const page of planned) installPage(state, page);
 
   state.status = 'active';
   state.resumedBefore = true;
@@ -96,15 +90,17 @@ function mayPublish(state: RequestState, group: GroupState): boolean {
   return group.rules.policy === 'required';
 }
 
-function planPages(state: RequestState, group: GroupState, reused: boolean, created: NewPage[]): void {
+function planPages(state: RequestState, group: GroupState, reused: boolean, planned: NewPage[]): void {
   const { matched } = state;
-  if (!group.isAttention) {
-    created.push({ group, ordinal: NONE, priority: DEFAULT_PRIORITY });
-    return;
+  const { tokensPerBlock } = state.manager.config;
+  const plan = (ordinal: number, source: PageId, priority: number) =>
+    planned.push({ group, ordinal, priority, source, page: NONE });
+  if (!group.isAttention) plan(NONE, reused ? group.statePage : NONE, DEFAULT_PRIORITY);
+  else if (!reused) forEachLiveBlock(group, matched, (ordinal) => plan(ordinal, NONE, state.priorityOf(ordinal, group)));
+  else if (matched % tokensPerBlock !== 0) {
+    const ordinal = divUp(matched, tokensPerBlock) - 1;
+    plan(ordinal, group.page(ordinal), state.priorityOf(ordinal, group));
   }
-  const plan = (ordinal: number) => created.push({ group, ordinal, priority: state.priorityOf(ordinal, group) });
-  if (!reused) forEachLiveBlock(group, matched, plan);
-  else if (matched % state.manager.config.tokensPerBlock !== 0) plan(divUp(matched, state.manager.config.tokensPerBlock) - 1);
 }
 
 /** Claims whose slots become available when this request lets go of them. */
@@ -128,17 +124,4 @@ function dropClaims(state: RequestState, group: GroupState): void {
     group.setPage(ordinal, NONE);
     storage.release(page);
   }
-}
-
-/** Creates the page and orders its content. Returns the claim it replaces, to be let go once the copy is on its way, or NONE. */
-function createPage(state: RequestState, { group, ordinal, priority }: NewPage): number {
-  const { storage, commands } = state.manager;
-  const { poolGroup, id } = group.rules;
-  const page = storage.createHeld(id, priority);
-  const source = group.isAttention ? group.page(ordinal) : group.statePage;
-  if (source !== NONE) commands.copy(poolGroup, storage.pages.slot[source], storage.pages.slot[page]);
-  else if (!group.isAttention) commands.clear(poolGroup, storage.pages.slot[page]);
-  if (group.isAttention) group.setPage(ordinal, page);
-  else group.statePage = page;
-  return source;
 }

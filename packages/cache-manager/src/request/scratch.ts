@@ -9,16 +9,35 @@ export function hasScratch(state: RequestState): boolean {
   return state.groups.some((group) => group.scratchBegin < group.scratchEnd);
 }
 
-/** First block that is scratch in a step, given history and capacity; equal to `scratchBlocksEnd` when none is. */
+/**
+ * Whether blocks of the present step would be scratch in some group if the request had one beam: then it cannot be told which
+ * of their pages have been written.
+ */
+export function isInScratchStep(state: RequestState): boolean {
+  const { swaScratchReuse, tokensPerBlock } = state.manager.config;
+  if (swaScratchReuse === null) return false;
+  const { history, capacity } = state;
+  const { maxRewindLen } = swaScratchReuse;
+  return state.groups.some(
+    ({ rules: { lifecycle } }) =>
+      scratchBegin(lifecycle, history, capacity, maxRewindLen, tokensPerBlock) <
+      scratchEnd(lifecycle, history, capacity, maxRewindLen, tokensPerBlock),
+  );
+}
+
+/**
+ * First block that is scratch in a step, given history and capacity; equal to `scratchBlocksEnd` when none is. Several beams
+ * have no scratch: each decodes a token or two at a time, which scratch is not for.
+ */
 export function scratchBlocksBegin(state: RequestState, group: GroupState, history: number, capacity: number): number {
   const { swaScratchReuse, tokensPerBlock } = state.manager.config;
-  if (swaScratchReuse === null) return 0;
+  if (swaScratchReuse === null || state.beamWidth > 1) return 0;
   return scratchBegin(group.rules.lifecycle, history, capacity, swaScratchReuse.maxRewindLen, tokensPerBlock);
 }
 
 export function scratchBlocksEnd(state: RequestState, group: GroupState, history: number, capacity: number): number {
   const { swaScratchReuse, tokensPerBlock } = state.manager.config;
-  if (swaScratchReuse === null) return 0;
+  if (swaScratchReuse === null || state.beamWidth > 1) return 0;
   return scratchEnd(group.rules.lifecycle, history, capacity, swaScratchReuse.maxRewindLen, tokensPerBlock);
 }
 

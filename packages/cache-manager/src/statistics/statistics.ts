@@ -26,7 +26,7 @@ export interface GroupStatistics {
   readonly pages: number;
   /** Pages evicted to make room. */
   readonly evictedPages: number;
-  /** Snapshots and tail copies left out for want of a slot. */
+  /** Snapshots and tail copies left out for want of a slot, or because the device refused them. */
   readonly missedSnapshots: number;
 }
 

@@ -1,4 +1,5 @@
 import { grownColumn } from '../columns.ts';
+import type { PageId } from '../page/page-table.ts';
 import type { PageCommand } from '../ports/page-device.ts';
 import type { StorageManager } from './storage-manager.ts';
 
@@ -22,8 +23,12 @@ export class CommandBatch {
     this.#clears[poolGroup].push(slot, slot);
   }
 
-  /** Hands everything in, and forgets it. */
-  execute(): void {
+  /**
+   * Hands everything in, and forgets it whether the device takes it or not.
+   *
+   * @param created pages made for this step, held once each and known to nobody else: they are given back when the device throws
+   */
+  execute(created: readonly PageId[] = []): void {
     const commands: PageCommand[] = [];
     this.#storage.poolGroups.forEach(({ memories: pools }, index) => {
       const copies = this.#copies[index];
@@ -34,7 +39,13 @@ export class CommandBatch {
       copies.count = 0;
       clears.count = 0;
     });
-    if (commands.length > 0) this.#storage.device.execute(commands);
+    if (commands.length === 0) return;
+    try {
+      this.#storage.device.execute(commands);
+    } catch (error) {
+      for (const page of created) this.#storage.release(page);
+      throw error;
+    }
   }
 }
 

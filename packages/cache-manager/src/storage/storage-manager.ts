@@ -55,6 +55,8 @@ export class StorageManager {
           };
           const memory = this.device.createPool(spec);
           created.push(memory);
+          // Whoever waits for `ready()` hears of it; without anybody waiting it must not end the process.
+          memory.ready.catch(() => {});
           return memory;
         });
         return {
@@ -139,6 +141,16 @@ export class StorageManager {
   /** A new page of a group in a free slot, held once. The caller has made room. */
   createHeld(group: number, priority: number): PageId {
     const page = this.pages.create(group, this.takeSlot(this.#groups[group].poolGroup), priority);
+    this.pages.holds[page] = 1;
+    return page;
+  }
+
+  /** A new page of a group in the slot of another of the same pool group, which one request holds and which ceases to exist. */
+  createInPlaceOf(old: PageId, group: number, priority: number): PageId {
+    if (this.pages.block[old] !== NONE) this.#removeFromTree(old);
+    const slot = this.pages.slot[old];
+    this.pages.destroy(old);
+    const page = this.pages.create(group, slot, priority);
     this.pages.holds[page] = 1;
     return page;
   }

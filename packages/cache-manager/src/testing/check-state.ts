@@ -1,6 +1,8 @@
-import { divUp } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
+import { numRowsOf } from '../request/block-pages.ts';
+import type { GroupState } from '../request/group-state.ts';
+import type { RequestState } from '../request/request-state.ts';
 import type { BlockId, BlockTable } from '../tree/block-table.ts';
 import { InvariantError } from './invariant-error.ts';
 
@@ -105,9 +107,12 @@ function checkPages(state: ManagerState, expect: Expect): void {
   };
   for (const request of state.open) {
     for (const group of request.groups) {
-      for (let ordinal = 0; ordinal < request.numBlocks; ordinal++)
-        if (group.page(ordinal) !== NONE) holds[group.page(ordinal)]++;
-      if (group.statePage !== NONE) holds[group.statePage]++;
+      for (let ordinal = 0; ordinal < request.numBlocks; ordinal++) {
+        for (let beam = 0; beam < numRowsOf(group, ordinal); beam++)
+          if (group.page(ordinal, beam) !== NONE) holds[group.page(ordinal, beam)]++;
+      }
+      for (let beam = 0; beam < group.numBeams; beam++)
+        if (group.row(beam).statePage !== NONE) holds[group.row(beam).statePage]++;
       for (const slot of group.scratchSlots) own(group.rules.poolGroup, slot, `scratch of request ${request.id}`);
     }
   }
@@ -119,6 +124,10 @@ function checkPages(state: ManagerState, expect: Expect): void {
     const listed = pages.block[page] !== NONE;
     expect(pages.holds[page] === holds[page], () => `page ${page} counts ${pages.holds[page]} holds and has ${holds[page]}`);
     expect(holds[page] > 0 || listed, () => `page ${page} is neither held nor listed`);
+    expect(
+      holds[page] <= 1 || state.groups[pages.lifecycle[page]].policy !== 'private',
+      () => `private page ${page} has ${holds[page]} holders`,
+    );
     expect(queued.has(page) === (holds[page] === 0 && listed), () => `page ${page} is ${queued.has(page) ? '' : 'not '}queued`);
   }
   poolGroups.forEach(({ slots, droppable }, index) => {
@@ -130,9 +139,8 @@ function checkPages(state: ManagerState, expect: Expect): void {
   });
 }
 
-/** Lengths are in order; indices show exactly the live pages of active requests. */
+/** Lengths are in order; active requests have state, and blocks as `checkBlocks` says. */
 function checkRequests(state: ManagerState, expect: Expect): void {
-  const { tokensPerBlock } = state.config;
   for (const request of state.open) {
     const name = `request ${request.id ?? ''}`;
     const ordered = request.committed <= request.history && request.history <= request.capacity;
@@ -142,23 +150,48 @@ function checkRequests(state: ManagerState, expect: Expect): void {
       () => `${name} keeps ${request.tokens.length} tokens of ${request.committed} committed`,
     );
     for (const group of request.groups) {
-      if (!group.isAttention) {
-        expect(
-          request.status !== 'active' || group.statePage !== NONE,
-          () => `${name} is active without state of group ${group.rules.id}`,
-        );
-        continue;
+      expect(
+        group.numBeams === request.beamWidth,
+        () => `${name}: group ${group.rules.id} has ${group.numBeams} rows for ${request.beamWidth} beams`,
+      );
+      if (group.isAttention) checkBlocks(state, request, group, name, expect);
+      else {
+        for (let beam = 0; beam < group.numBeams; beam++) {
+          const hasState = group.row(beam).statePage !== NONE;
+          expect(
+            request.status !== 'active' || hasState,
+            () => `${name}: beam ${beam} is active without state of group ${group.rules.id}`,
+          );
+        }
       }
-      const indices = group.indices(request.numBlocks);
-      for (let ordinal = 0; ordinal < divUp(request.capacity, tokensPerBlock); ordinal++) {
-        const page = group.page(ordinal);
-        const shown = request.status === 'active' && page !== NONE && group.rules.isLive(ordinal, request.history);
-        const index = shown ? state.storage.pages.slot[page] : NONE;
-        expect(
-          indices[ordinal] === index,
-          () => `${name}: group ${group.rules.id} block ${ordinal} shows ${indices[ordinal]} instead of ${index}`,
-        );
+    }
+  }
+}
+
+/** A block has pages in all beams or in none; what is written again, or private, is not shared by two; the indices are those of live pages. */
+function checkBlocks(state: ManagerState, request: RequestState, group: GroupState, name: string, expect: Expect): void {
+  const { tokensPerBlock } = state.config;
+  const { pages } = state.storage;
+  const fullBlocks = Math.floor(request.history / tokensPerBlock);
+  const isPrivate = group.rules.policy === 'private';
+  const sharedLimit = group.numBeams === 1 || isPrivate ? 0 : fullBlocks;
+  expect(
+    group.sharedEnd <= sharedLimit,
+    () => `${name}: group ${group.rules.id} shares ${group.sharedEnd} blocks, of ${sharedLimit}`,
+  );
+  for (let beam = 0; beam < group.numBeams; beam++) {
+    const indices = group.indices(request.numBlocks, beam);
+    for (let ordinal = 0; ordinal < request.numBlocks; ordinal++) {
+      const page = group.page(ordinal, beam);
+      const where = () => `${name}: group ${group.rules.id} block ${ordinal} of beam ${beam}`;
+      expect((page !== NONE) === (group.page(ordinal) !== NONE), () => `${where()} has a page in some beams only`);
+      if (page !== NONE && (isPrivate || ordinal >= fullBlocks)) {
+        for (let other = 0; other < beam; other++)
+          expect(page !== group.page(ordinal, other), () => `${where()} is beam ${other}'s page too`);
       }
+      const shown = request.status === 'active' && page !== NONE && group.rules.isLive(ordinal, request.history);
+      const index = shown ? pages.slot[page] : NONE;
+      expect(indices[ordinal] === index, () => `${where()} shows ${indices[ordinal]} instead of ${index}`);
     }
   }
 }

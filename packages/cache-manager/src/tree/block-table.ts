@@ -112,6 +112,11 @@ export class BlockTable {
     return this.#tokens[block * this.tokensPerBlock + index];
   }
 
+  /** The digest that stands at a position, undefined where a token id does. */
+  digestAt(block: BlockId, index: number): MultimodalDigest | undefined {
+    return this.#digests.get(block)?.get(index);
+  }
+
   /** Tokens at the beginning of the block that equal those of `tokens` from `offset` on. */
   commonPrefix(block: BlockId, tokens: TokenBuffer, offset: number, limit: number): number {
     const end = Math.min(limit, this.numTokens[block]);

@@ -13,6 +13,12 @@ export function scopeKey(scope: ReuseScope | undefined): string {
   return `${part(scope?.loraId, 'loraId')}/${part(scope?.salt, 'salt')}`;
 }
 
+/** The parts of a scope's text, in decimal; null where the scope has none. */
+export function scopeParts(key: string): { loraId: string | null; salt: string | null } {
+  const [loraId, salt] = key.split('/');
+  return { loraId: loraId || null, salt: salt || null };
+}
+
 function part(value: number | bigint | undefined | null, name: string): string {
   if (value === undefined || value === null) return '';
   const valid = typeof value === 'bigint' ? value >= 0n && value < 1n << 64n : Number.isSafeInteger(value) && value >= 0;

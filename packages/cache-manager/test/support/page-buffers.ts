@@ -34,13 +34,16 @@ export class PageBuffer {
   }
 
   /** Page indices of an attention buffer for the present step, `expansion` of them a block. */
-  table(kv: KvCache): Int32Array {
-    return this.#converter.convert(kv.basePageIndices(this.group), { indexMode: 'per_layer', scratch: kv.scratch(this.group) });
+  table(kv: KvCache, beam = 0): Int32Array {
+    return this.#converter.convert(kv.basePageIndices(this.group, beam), {
+      indexMode: 'per_layer',
+      scratch: kv.scratch(this.group),
+    });
   }
 
   /** Page index of recurrent state, -1 while the request is not active. */
-  statePage(kv: KvCache): number {
-    const base = kv.ssmBlockBaseIndex(this.group);
+  statePage(kv: KvCache, beam = 0): number {
+    const base = kv.ssmBlockBaseIndex(this.group, beam);
     return base < 0 ? -1 : this.#converter.convert(Int32Array.of(base), { indexMode: 'per_layer' })[0];
   }
 

@@ -1,0 +1,49 @@
+import { grownColumn, NONE } from '../columns.ts';
+import type { PageId } from '../page/page-table.ts';
+
+/** What one beam of a request has of one group: pages and shown slots by block ordinal (attention), or its page of state (SSM). */
+export class PageRow {
+  /** SSM: the snapshot claimed at creation, then the beam's own state. */
+  statePage: PageId = NONE;
+  #pages = new Int32Array(16).fill(NONE);
+  #indices = new Int32Array(16).fill(NONE);
+  #view = new Int32Array(0);
+
+  page(ordinal: number): PageId {
+    return ordinal < this.#pages.length ? this.#pages[ordinal] : NONE;
+  }
+
+  setPage(ordinal: number, page: PageId): void {
+    this.reserve(ordinal + 1);
+    this.#pages[ordinal] = page;
+  }
+
+  index(ordinal: number): number {
+    return this.#indices[ordinal];
+  }
+
+  showIndex(ordinal: number, slot: number): void {
+    this.#indices[ordinal] = slot;
+  }
+
+  /** Makes the tables long enough for so many blocks. Changes nothing that anybody sees. */
+  reserve(numBlocks: number): void {
+    if (numBlocks <= this.#pages.length) return;
+    const length = Math.max(this.#pages.length * 2, numBlocks);
+    const pages = grownColumn(this.#pages, length, NONE);
+    this.#indices = grownColumn(this.#indices, length, NONE);
+    this.#pages = pages;
+  }
+
+  /** Base page indices, one a block: a view that stays live until the number of blocks changes. */
+  indices(numBlocks: number): Int32Array {
+    this.reserve(numBlocks);
+    if (this.#view.length !== numBlocks || this.#view.buffer !== this.#indices.buffer)
+      this.#view = this.#indices.subarray(0, numBlocks);
+    return this.#view;
+  }
+
+  hideAll(): void {
+    this.#indices.fill(NONE);
+  }
+}
