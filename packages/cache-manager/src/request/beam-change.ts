@@ -88,9 +88,8 @@ export class BeamChange {
       const body = this.#bodies[child];
       if (body === this.#parents[child]) continue;
       const source = pageOf(this.#parents[child]);
-      let target: PageId;
-      if (body === NONE) this.created.push((target = storage.createHeld(group.rules.id, pages.priority[source])));
-      else target = pageOf(body);
+      const target = body === NONE ? storage.createHeld(group.rules.id, pages.priority[source]) : pageOf(body);
+      if (body === NONE) this.created.push(target);
       if (isWritten) commands.copy(group.rules.poolGroup, pages.slot[source], pages.slot[target]);
     }
   }

@@ -90,7 +90,7 @@ export class RequestState {
       request.setBlock(ordinal, source.block(ordinal));
       request.attachedEnd = ordinal + 1;
     }
-    request.groups.forEach((group, index) => group.adoptChoices(source.groups[index]));
+    for (const [index, group] of request.groups.entries()) group.adoptChoices(source.groups[index]);
     return request;
   }
 

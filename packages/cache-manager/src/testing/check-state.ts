@@ -183,7 +183,7 @@ function checkBlocks(state: ManagerState, request: RequestState, group: GroupSta
     const indices = group.indices(request.numBlocks, beam);
     for (let ordinal = 0; ordinal < request.numBlocks; ordinal++) {
       const page = group.page(ordinal, beam);
-      const where = () => `${name}: group ${group.rules.id} block ${ordinal} of beam ${beam}`;
+      const where = () => `${name}: group ${group.rules.id} block ${ordinal}${group.numBeams === 1 ? '' : ` of beam ${beam}`}`;
       expect((page !== NONE) === (group.page(ordinal) !== NONE), () => `${where()} has a page in some beams only`);
       if (page !== NONE && (isPrivate || ordinal >= fullBlocks)) {
         for (let other = 0; other < beam; other++)
