@@ -1,8 +1,9 @@
 import { divUp, type LayerGroupId } from '@bufferwise/core-policy';
-import type { CommitOptions, CreateKvCacheOptions, KvCache, ResumeOptions, ReuseScope } from '../../src/index.ts';
+import type { CommitOptions, CreateKvCacheOptions, ForkOptions, KvCache, ResumeOptions, ReuseScope } from '../../src/index.ts';
+import { Line } from './line.ts';
 import type { PageBuffer } from './page-buffers.ts';
 import type { GroupRole, Stage } from './stage.ts';
-import { combined, type Stamp, scopeStamp, type Token, withText, withToken } from './stamp.ts';
+import { type Stamp, scopeStamp, type Token, withText } from './stamp.ts';
 
 export interface PlayerOptions extends Omit<CreateKvCacheOptions, 'tokens' | 'scope'> {
   scope?: ReuseScope;
@@ -18,31 +19,37 @@ export interface PlayerOptions extends Omit<CreateKvCacheOptions, 'tokens' | 'sc
 export class Player {
   readonly kv: KvCache;
   readonly #stage: Stage;
-  /** Tokens that were computed, as far as they were not taken back. */
-  readonly #text: Token[];
-  /** Stamp of the first n tokens, at n. */
-  readonly #prefix: Stamp[];
-  /** The mark on what a group holds; undefined where others may share it. */
-  readonly #marks: (Stamp | undefined)[];
+  /** What each beam computes. */
+  #lines: Line[];
   #resumed = false;
 
-  /** Opens a request on a prompt; the matched part of it counts as computed. */
-  constructor(stage: Stage, prompt: readonly Token[], options: PlayerOptions = {}) {
+  /** Plays on a request that stands behind the tokens of a line. */
+  private constructor(stage: Stage, kv: KvCache, line: Line) {
     this.#stage = stage;
-    this.kv = stage.manager.createKvCache({ ...options, tokens: prompt });
-    this.#text = prompt.slice(0, this.kv.numCommittedTokens);
-    this.#prefix = [scopeStamp(options.scope)];
-    for (const token of this.#text) this.#prefix.push(withToken(this.#prefix[this.#prefix.length - 1], token));
-    this.#marks = stage.groups.map(() => undefined);
+    this.kv = kv;
+    this.#lines = [line];
   }
 
-  /** Tokens computed so far. */
+  /** Opens a request on a prompt; the matched part of it counts as computed. */
+  static open(stage: Stage, prompt: readonly Token[], options: PlayerOptions = {}): Player {
+    const kv = stage.manager.createKvCache({ ...options, tokens: prompt });
+    const matched = prompt.slice(0, kv.numCommittedTokens);
+    return new Player(stage, kv, new Line(scopeStamp(options.scope), matched, stage.groups.length));
+  }
+
+  /** Tokens computed so far, by every beam. */
   get numComputed(): number {
-    return this.#text.length;
+    return this.text.length;
   }
 
+  /** What beam 0 has computed. */
   get text(): readonly Token[] {
-    return this.#text;
+    return this.#lines[0].text;
+  }
+
+  /** What each beam has computed. */
+  get texts(): readonly (readonly Token[])[] {
+    return this.#lines.map(({ text }) => text);
   }
 
   /**
@@ -58,43 +65,43 @@ export class Player {
   }
 
   /** Computes tokens behind those computed so far, in pages that a `resize` made room for. Layer by layer, as scratch needs it. */
-  compute(tokens: readonly Token[]): void {
-    const from = this.#text.length;
-    this.#append(tokens);
-    const to = this.#text.length;
+  compute(tokens: readonly Token[], beam = 0): void {
+    const line = this.#lines[beam];
+    const from = line.text.length;
+    line.append(tokens);
+    const to = line.text.length;
     for (const layer of this.#stage.layers) {
       for (const buffer of layer) {
-        const role = this.#stage.groups[buffer.group];
-        if (role.kind === 'ssm') {
-          const page = buffer.statePage(this.kv);
-          if (from > 0)
-            buffer.expectState(page, this.#stamp(buffer.identity, buffer.group, from), `the state after ${from} tokens`);
-          buffer.writeState(page, this.#stamp(buffer.identity, buffer.group, to));
+        const { kind } = this.#stage.groups[buffer.group];
+        const stamp = (count: number) => line.stamp(buffer.identity, buffer.group, count);
+        if (kind === 'ssm') {
+          const page = buffer.statePage(this.kv, beam);
+          if (from > 0) buffer.expectState(page, stamp(from), `the state after ${from} tokens`);
+          buffer.writeState(page, stamp(to));
           continue;
         }
-        const table = buffer.table(this.kv);
-        for (let token = from; token < to; token++)
-          buffer.write(table, token, this.#stamp(buffer.identity, buffer.group, token + 1));
+        const table = buffer.table(this.kv, beam);
+        for (let token = from; token < to; token++) buffer.write(table, token, stamp(token + 1));
       }
       for (const buffer of layer) {
-        const role = this.#stage.groups[buffer.group];
-        if (role.kind === 'attention') this.#expectReadable(buffer, role, from, to);
+        if (this.#stage.groups[buffer.group].kind === 'attention') this.#expectReadable(buffer, beam, from, to);
       }
     }
   }
 
   /** Writes tokens that somebody else computed, wherever there is a page for them; no room is made and nothing is read. */
   receive(tokens: readonly Token[]): void {
-    const from = this.#text.length;
-    this.#append(tokens);
+    const [line] = this.#lines;
+    const from = line.text.length;
+    line.append(tokens);
     for (const buffer of this.#stage.layers.flat()) {
-      const stamp = (count: number) => this.#stamp(buffer.identity, buffer.group, count);
+      const stamp = (count: number) => line.stamp(buffer.identity, buffer.group, count);
       if (this.#stage.groups[buffer.group].kind === 'ssm') {
-        buffer.writeState(buffer.statePage(this.kv), stamp(this.#text.length));
+        buffer.writeState(buffer.statePage(this.kv), stamp(line.text.length));
         continue;
       }
       const table = buffer.table(this.kv);
-      for (let token = from; token < this.#text.length; token++)
+      for (let token = from; token < line.text.length; token++)
         if (buffer.hasPage(table, token)) buffer.write(table, token, stamp(token + 1));
     }
   }
@@ -104,28 +111,70 @@ export class Player {
    * no room; nothing was computed then.
    */
   step(tokens: readonly Token[], spare = 0): boolean {
-    if (!this.kv.resize(this.#text.length + tokens.length + spare, this.#text.length)) return false;
+    if (!this.kv.resize(this.numComputed + tokens.length + spare, this.numComputed)) return false;
     this.compute(tokens);
     return true;
   }
 
   /** Tells the manager that everything computed is written. */
   settle(capacity: number | null = null): boolean {
-    return this.kv.resize(capacity, this.#text.length);
+    return this.kv.resize(capacity, this.numComputed);
   }
 
   /** Takes computed tokens back, as a rejected draft is: the state is put back to what it was after `count` tokens. */
   rewind(count: number): void {
-    this.#forget(count);
-    for (const buffer of this.#stage.layers.flat()) {
-      if (this.#stage.groups[buffer.group].kind !== 'ssm') continue;
-      buffer.writeState(buffer.statePage(this.kv), this.#stamp(buffer.identity, buffer.group, count));
-    }
+    this.#lines.forEach((line, beam) => {
+      line.forget(count);
+      for (const buffer of this.#stage.layers.flat()) {
+        if (this.#stage.groups[buffer.group].kind !== 'ssm') continue;
+        buffer.writeState(buffer.statePage(this.kv, beam), line.stamp(buffer.identity, buffer.group, count));
+      }
+    });
+  }
+
+  /** A step of several beams, of as many tokens each. False when there is no room; nothing was computed then. */
+  stepBeams(tokens: readonly (readonly Token[])[], spare = 0): boolean {
+    if (!this.kv.resize(this.numComputed + tokens[0].length + spare, this.numComputed)) return false;
+    for (const [beam, each] of tokens.entries()) this.compute(each, beam);
+    return true;
+  }
+
+  /** Lets beams continue from others, all of them from what the manager was told, and checks what each would read. False when there is no room. */
+  reorderBeams(parents: readonly number[]): boolean {
+    if (!this.kv.reorderBeams(parents)) return false;
+    this.#part(parents);
+    return true;
+  }
+
+  forkBeams(width: number): boolean {
+    if (!this.kv.forkBeams(width)) return false;
+    this.#part(Array.from({ length: width }, (_, beam) => (beam < this.#lines.length ? beam : 0)));
+    return true;
+  }
+
+  keepBeam(beam: number): void {
+    this.kv.keepBeam(beam);
+    this.#part([beam]);
+  }
+
+  /** A request that continues where this one is, and what it would read checked. Null when there is no room. */
+  fork(options: ForkOptions = {}): Player | null {
+    const kv = this.kv.fork(options);
+    if (kv === null) return null;
+    const forked = new Player(
+      this.#stage,
+      kv,
+      this.#lines[0].parted(() => this.#stage.nextMark()),
+    );
+    forked.#resumed = true;
+    this.#stage.join(forked);
+    forked.verify();
+    return forked;
   }
 
   /** Commits computed tokens up to `count`, all of them by default. */
-  commit(count = this.#text.length, options?: CommitOptions): void {
-    this.kv.commit(this.#text.slice(this.kv.numCommittedTokens, count), options);
+  commit(count = this.numComputed, options?: CommitOptions): void {
+    this.kv.commit(this.text.slice(this.kv.numCommittedTokens, count), options);
   }
 
   /** Room, computation and commit in one. False when there is no room. */
@@ -143,33 +192,25 @@ export class Player {
   verifyAll(): void {
     const hasScratch = this.#stage.groups.some((_, group) => this.kv.scratch(group as LayerGroupId) !== null);
     if (hasScratch) return;
-    const count = this.#text.length;
-    for (const buffer of this.#stage.layers.flat()) {
-      const role = this.#stage.groups[buffer.group];
-      if (role.kind === 'attention') this.#expectReadable(buffer, role, count, count);
-    }
+    this.#lines.forEach((_, beam) => void this.#verifyAttention(beam, this.numComputed));
   }
 
   /** Checks everything that the next token would read, given the history. */
   verify(): void {
-    const { historyLength } = this.kv;
-    for (const buffer of this.#stage.layers.flat()) {
-      const role = this.#stage.groups[buffer.group];
-      if (role.kind === 'attention') this.#expectReadable(buffer, role, historyLength, historyLength);
-      else if (this.#text.length > 0) {
-        const count = this.#text.length;
-        buffer.expectState(
-          buffer.statePage(this.kv),
-          this.#stamp(buffer.identity, buffer.group, count),
-          `the state after ${count} tokens`,
-        );
+    const count = this.numComputed;
+    this.#lines.forEach((line, beam) => {
+      this.#verifyAttention(beam, this.kv.historyLength);
+      for (const buffer of this.#stage.layers.flat()) {
+        if (this.#stage.groups[buffer.group].kind !== 'ssm' || count === 0) continue;
+        const page = buffer.statePage(this.kv, beam);
+        buffer.expectState(page, line.stamp(buffer.identity, buffer.group, count), `the state after ${count} tokens`);
       }
-    }
+    });
   }
 
   /** Suspends; what was computed but not told to the manager is taken back, for its scratch is gone. */
   suspend(): void {
-    if (this.#text.length > this.kv.historyLength) this.rewind(this.kv.historyLength);
+    if (this.numComputed > this.kv.historyLength) this.rewind(this.kv.historyLength);
     this.kv.suspend();
   }
 
@@ -179,59 +220,65 @@ export class Player {
 
   /** What the first resume leaves to the model: pages and state of groups that do not continue from the match. */
   #start({ optionalReuseGroups = [], rebuiltGroups = [] }: ResumeOptions): void {
-    const matched = this.#text.length;
+    const matched = this.numComputed;
     const { tokensPerBlock } = this.#stage.config;
+    const [line] = this.#lines;
     this.#stage.groups.forEach((role, group) => {
       const reused = role.policy === 'required' || optionalReuseGroups.includes(group);
       const shared = role.policy !== 'private' && (matched === 0 || reused || rebuiltGroups.includes(group));
-      if (!shared) this.#marks[group] = this.#stage.nextMark();
+      if (!shared) line.mark(group, this.#stage.nextMark(), 0);
       if (matched > 0 && reused) return;
       for (const buffer of this.#stage.layers.flat()) {
         if (buffer.group !== group) continue;
         if (role.kind === 'ssm') {
           buffer.expectZeroState(buffer.statePage(this.kv));
-          if (matched > 0) buffer.writeState(buffer.statePage(this.kv), this.#stamp(buffer.identity, buffer.group, matched));
+          if (matched > 0) buffer.writeState(buffer.statePage(this.kv), line.stamp(buffer.identity, buffer.group, matched));
           continue;
         }
         const table = buffer.table(this.kv);
         for (let token = 0; token < matched; token++) {
           const block = Math.floor(token / tokensPerBlock);
           if (block < role.sinkBlocks || block >= firstWindowBlock(role, matched, tokensPerBlock)) {
-            buffer.write(table, token, this.#stamp(buffer.identity, buffer.group, token + 1));
+            buffer.write(table, token, line.stamp(buffer.identity, buffer.group, token + 1));
           }
         }
       }
     });
   }
 
+  #part(parents: readonly number[]): void {
+    const taken = new Set<number>();
+    this.#lines = parents.map((parent) => {
+      const isFirst = !taken.has(parent);
+      taken.add(parent);
+      return isFirst ? this.#lines[parent] : this.#lines[parent].parted(() => this.#stage.nextMark());
+    });
+    this.verify();
+  }
+
+  #verifyAttention(beam: number, count: number): void {
+    for (const buffer of this.#stage.layers.flat()) {
+      if (this.#stage.groups[buffer.group].kind === 'attention') this.#expectReadable(buffer, beam, count, count);
+    }
+  }
+
   /** Everything that queries from token `from` on, up to but not including `to`, and at least one, can see before `to`. */
-  #expectReadable(buffer: PageBuffer, role: GroupRole, from: number, to: number): void {
-    const table = buffer.table(this.kv);
+  #expectReadable(buffer: PageBuffer, beam: number, from: number, to: number): void {
+    const line = this.#lines[beam];
+    const role = this.#stage.groups[buffer.group];
+    const table = buffer.table(this.kv, beam);
     const sinks = Math.min(to, role.sinkBlocks * this.#stage.config.tokensPerBlock);
     const window = role.windowSize === null ? 0 : Math.max(0, from + 1 - role.windowSize);
     for (let token = 0; token < to; token++) {
       if (token >= sinks && token < window) token = window;
       if (token >= to) break;
-      buffer.expect(table, token, this.#stamp(buffer.identity, buffer.group, token + 1), `token ${token} of ${to}`);
+      buffer.expect(
+        table,
+        token,
+        line.stamp(buffer.identity, buffer.group, token + 1),
+        `token ${token} of ${to} in beam ${beam}`,
+      );
     }
-  }
-
-  #stamp(identity: Stamp, group: number, count: number): Stamp {
-    const stamp = combined(this.#prefix[count], identity);
-    const mark = this.#marks[group];
-    return mark === undefined ? stamp : combined(stamp, mark);
-  }
-
-  #append(tokens: readonly Token[]): void {
-    for (const token of tokens) {
-      this.#text.push(token);
-      this.#prefix.push(withToken(this.#prefix[this.#prefix.length - 1], token));
-    }
-  }
-
-  #forget(count: number): void {
-    this.#text.length = Math.min(this.#text.length, count);
-    this.#prefix.length = this.#text.length + 1;
   }
 }
 

@@ -37,15 +37,16 @@ export function groupRoles(config: CacheConfig): GroupRole[] {
 /** A manager on a stamped device, with invariants checked after every call, and the players that use it. */
 export class Stage {
   readonly config: CacheConfig;
-  readonly device = new StampedDevice();
+  readonly device: StampedDevice;
   readonly manager: KvCacheManager;
   readonly groups: readonly GroupRole[];
   readonly layers: readonly (readonly PageBuffer[])[];
   readonly #players: Player[] = [];
   #marks = 0;
 
-  constructor(input: CacheConfigInput) {
+  constructor(input: CacheConfigInput, device = new StampedDevice()) {
     this.config = defineCacheConfig(input);
+    this.device = device;
     this.manager = new KvCacheManager({ config: this.config, device: this.device, debugChecks: true });
     this.groups = groupRoles(this.config);
     this.layers = layersOf(this.manager, this.device, this.config.layers);
@@ -53,9 +54,14 @@ export class Stage {
 
   /** Opens a request on a prompt. */
   open(prompt: readonly Token[] = [], options?: PlayerOptions): Player {
-    const player = new Player(this, prompt, options);
-    this.#players.push(player);
+    const player = Player.open(this, prompt, options);
+    this.join(player);
     return player;
+  }
+
+  /** Takes a player in who came another way, to be closed with the others. */
+  join(player: Player): void {
+    this.#players.push(player);
   }
 
   /** Opens a request and resumes it, which must succeed. */

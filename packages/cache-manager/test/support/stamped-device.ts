@@ -1,4 +1,4 @@
-import type { PoolSpec } from '../../src/index.ts';
+import type { PageCommand, PoolSpec } from '../../src/index.ts';
 import { HostPageDevice, type HostPoolMemory } from '../../src/index.ts';
 
 /** What recycled memory looks like before anybody wrote to it: NaN, read as a float of any width. */
@@ -7,11 +7,18 @@ const DIRT = 0xff;
 /** A host device that remembers its pools in order of creation and fills them with dirt, so that nothing is zero by luck. */
 export class StampedDevice extends HostPageDevice {
   readonly pools: HostPoolMemory[] = [];
+  /** Calls of `execute`. */
+  submissions = 0;
 
   override createPool(spec: PoolSpec): HostPoolMemory {
     const pool = super.createPool(spec);
     pool.bytes.fill(DIRT);
     this.pools.push(pool);
     return pool;
+  }
+
+  override execute(commands: readonly PageCommand[]): void {
+    this.submissions++;
+    super.execute(commands);
   }
 }
