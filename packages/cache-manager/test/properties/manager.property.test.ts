@@ -4,9 +4,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { CommitOptions, PriorityFn, ResumeOptions, ReuseScope } from '../../src/index.ts';
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
+import { anyConfig } from '../support/any-config.ts';
 import { oracleOf, scopeName } from '../support/oracle.ts';
 import type { Player } from '../support/player.ts';
-import { type LayerShape, model, Stage } from '../support/stage.ts';
+import { Stage } from '../support/stage.ts';
 import type { Token } from '../support/stamp.ts';
 
 /** Random managers tried in a run of this file; each lives through twenty to sixty operations. */
@@ -47,50 +48,6 @@ test(
 );
 
 // ── What is tried ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-const anyPolicy = fc.constantFrom('required', 'required', 'optional', 'private' as const);
-
-function anyConfig({ slots }: { slots: fc.Arbitrary<number> }): fc.Arbitrary<CacheConfigInput> {
-  const anyLayer = fc.record({
-    kind: fc.constantFrom('full', 'windowed', 'windowed', 'ssm' as const),
-    policy: anyPolicy,
-    window: fc.integer({ min: 1, max: 9 }),
-    sinkBlocks: fc.constantFrom(0, 0, 0, 1, 2),
-    numRoles: fc.integer({ min: 1, max: 3 }),
-  });
-  return fc
-    .record({
-      tokensPerBlock: fc.constantFrom(1, 2, 3, 4, 4),
-      layers: fc.array(anyLayer, { minLength: 1, maxLength: 4 }),
-      slots: fc.array(slots, { minLength: 4, maxLength: 4 }),
-      commitMinSnapshot: fc.constantFrom(undefined, true, false),
-      enablePartialReuse: fc.boolean(),
-      reuseMatchBackoff: fc.constantFrom(0, 0, 0, 1, 3),
-      maxRewindLen: fc.constantFrom(null, null, 0, 2, 5),
-      maxUtilForResume: fc.constantFrom(1, 1, 0.7),
-    })
-    .map(({ tokensPerBlock, layers, maxRewindLen, commitMinSnapshot, ...rest }) => {
-      const shapes = layers.map(({ kind, policy, window, sinkBlocks, numRoles }): LayerShape => {
-        const roles = Array.from({ length: numRoles }, (_, role) => `part${role}`);
-        if (kind === 'ssm') return { type: 'ssm', reusePolicy: policy, roles };
-        if (kind === 'full') return { type: 'attention', reusePolicy: policy, roles };
-        return {
-          type: 'attention',
-          slidingWindowSize: window,
-          numSinkTokens: sinkBlocks * tokensPerBlock,
-          reusePolicy: policy,
-          roles,
-        } as LayerShape;
-      });
-      const hasState = layers.some(({ kind }) => kind === 'ssm');
-      return model(shapes, {
-        ...rest,
-        tokensPerBlock,
-        commitMinSnapshot: hasState ? undefined : commitMinSnapshot,
-        swaScratchReuse: maxRewindLen === null ? null : { maxRewindLen },
-      });
-    });
-}
 
 /** Few different tokens, so that prompts have much in common. Two digests that begin alike, and an id that looks like both. */
 const TOKENS: readonly Token[] = [0, 1, digest(1), digest(2), 0x07070707];
