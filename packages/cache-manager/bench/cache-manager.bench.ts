@@ -23,7 +23,13 @@ declare const gc: (() => void) | undefined;
 declare function setTimeout(call: (value: unknown) => void, ms: number): void;
 
 export default async function bench(): Promise<Figure[]> {
-  return [...(await stepFigures()), ...(await matchFigures()), ...(await residencyFigures())];
+  return [
+    ...(await stepFigures()),
+    ...(await beamFigures()),
+    ...(await inspectFigures()),
+    ...(await matchFigures()),
+    ...(await residencyFigures()),
+  ];
 }
 
 /** Full attention, a window, and recurrent state. */
@@ -84,6 +90,57 @@ async function stepFigures(): Promise<Figure[]> {
 }
 
 const NO_SNAPSHOT = { snapshot: false };
+
+// ── Beams and forks behind a long prompt ─────────────────────────────────────────────────────────────────────────────
+
+async function beamFigures(): Promise<Figure[]> {
+  const manager = managerOf(hybrid(64, 1 << 16));
+  const prompt = randomTokens(LONG_BLOCKS * LONG_BLOCK_TOKENS, 2);
+  const kv = await resumed(manager);
+  if (!kv.resize(prompt.length, 0)) throw new Error('no room');
+  kv.commit(prompt);
+  const forkNs = best(() => kv.fork()?.close(), 50);
+  let length = prompt.length;
+  kv.beamWidth = 8;
+  const steps = 2000;
+  const search = () => {
+    for (let i = 0; i < steps; i++) {
+      kv.resize(length + 1, length);
+      kv.resize(++length, length);
+      for (let beam = 0; beam < 8; beam++) parents[beam] = (i + beam * 3) & 7 & ~(i & 1);
+      kv.reorderBeams(parents);
+    }
+  };
+  const parents = new Int32Array(8);
+  const searchNs = best(search, 3) / steps;
+  await manager.close({ force: true });
+  return [
+    { figure: `fork behind ${LONG_BLOCKS} blocks, and close`, measured: forkNs / 1e3, unit: 'us' },
+    { figure: 'step of 8 beams there, resize and reorder', measured: searchNs / 1e3, unit: 'us' },
+  ];
+}
+
+// ── Inspection ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+async function inspectFigures(): Promise<Figure[]> {
+  const manager = managerOf({
+    tokensPerBlock: 64,
+    layers: [attention(0)],
+    tiers: [{ tier: 'device', quota: 16_384 * 16 }],
+    maxUtilForResume: 1,
+  });
+  for (let seed = 0; seed < 100; seed++) await serve(manager, randomTokens(6400, seed), 6400);
+  const kv = await resumed(manager, randomTokens(6400, 1));
+  if (manager.inspect().pages.length < 10_000) throw new Error('too few pages');
+  const inspectNs = best(() => void manager.inspect());
+  const bareNs = best(() => void manager.inspect({ tokens: false }));
+  kv.close();
+  await manager.close();
+  return [
+    { figure: 'snapshot of 10,000 pages', measured: inspectNs / 1e6, unit: 'ms' },
+    { figure: 'the same without tokens', measured: bareNs / 1e6, unit: 'ms' },
+  ];
+}
 
 // ── Matching ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

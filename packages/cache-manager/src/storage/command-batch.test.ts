@@ -22,7 +22,7 @@ class LoggingDevice extends HostPageDevice {
 function batchOf() {
   const device = new LoggingDevice();
   const { storage } = storeOf([full(), windowed(8)], { slots: 64 }, device);
-  return { device, batch: new CommandBatch(storage) };
+  return { device, storage, batch: new CommandBatch(storage) };
 }
 
 describe('a batch', () => {
@@ -58,5 +58,18 @@ describe('a batch', () => {
     batch.execute();
     const numbers = (from: number) => Array.from({ length: 50 }, (_, i) => i + from).join(',');
     expect(device.submissions).toEqual([[`pool group 0 pool 0: copy ${numbers(0)} to ${numbers(1)}`]]);
+  });
+
+  test('that the device refuses is forgotten too, and gives back the pages that were made for it', () => {
+    const { device, batch, storage } = batchOf();
+    device.execute = () => {
+      throw new Error('not today');
+    };
+    const { free } = storage.poolGroups[0].slots;
+    const page = storage.createHeld(0, 35);
+    batch.copy(0, 9, storage.pages.slot[page]);
+    expect(() => batch.execute([page])).toThrow('not today');
+    expect([storage.poolGroups[0].slots.free, storage.pages.isLive(page)]).toEqual([free, false]);
+    expect(() => batch.execute()).not.toThrow();
   });
 });

@@ -55,6 +55,19 @@ test('a slot is never handed out twice: asking without room is a bug that is tol
   expect(() => storage.takeSlot(0)).toThrow(expect.objectContaining({ code: 'invariant' }));
 });
 
+describe('a page in place of another', () => {
+  test('has its slot, and nobody needs room for it', () => {
+    const { storage } = storeOf([full()], { slots: 1 });
+    const old = storage.createHeld(0, 35);
+    const slot = storage.pages.slot[old];
+    const page = storage.createInPlaceOf(old, 0, 50);
+    expect([storage.pages.slot[page], storage.pages.holds[page], storage.pages.priority[page]]).toEqual([slot, 1, 50]);
+    expect(counts(storage)).toEqual([0, 0, 1]);
+    storage.release(page);
+    expect(counts(storage)).toEqual([1, 0, 0]);
+  });
+});
+
 describe('making room', () => {
   test('evicts nothing while enough is free', () => {
     const { storage, evicted } = storeOf([full()], { slots: 4 });

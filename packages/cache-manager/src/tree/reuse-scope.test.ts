@@ -1,6 +1,6 @@
 import { StateError } from '@bufferwise/core-policy';
 import { describe, expect, test } from 'vitest';
-import { type ReuseScope, scopeKey } from './reuse-scope.ts';
+import { type ReuseScope, scopeKey, scopeParts } from './reuse-scope.ts';
 
 describe('two scopes', () => {
   const different: (ReuseScope | undefined)[] = [
@@ -41,4 +41,13 @@ test.each<[string, ReuseScope]>([
   ['a text', { salt: '7' as unknown as number }],
 ])('%s is no part of a scope', (_, scope) => {
   expect(() => scopeKey(scope)).toThrow(StateError);
+});
+
+test.each<[ReuseScope | undefined, string | null, string | null]>([
+  [undefined, null, null],
+  [{ loraId: 0 }, '0', null],
+  [{ salt: 2n ** 64n - 1n }, null, '18446744073709551615'],
+  [{ loraId: 7, salt: 11n }, '7', '11'],
+])('the parts of %o can be read from its text', (scope, loraId, salt) => {
+  expect(scopeParts(scopeKey(scope))).toEqual({ loraId, salt });
 });
