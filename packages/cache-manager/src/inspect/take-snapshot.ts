@@ -186,12 +186,13 @@ function snapshotBlock(state: ManagerState, block: BlockId, withTokens: boolean)
 }
 
 function tokensOf({ tree: { blocks } }: ManagerState, block: BlockId): (number | string)[] {
-  return Array.from({ length: blocks.numTokens[block] }, (_, index) => {
-    const digest = blocks.digestAt(block, index);
-    return digest === undefined
-      ? blocks.tokenAt(block, index)
-      : Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const ids = blocks.tokens(block);
+  const tokens: (number | string)[] = new Array(ids.length);
+  for (let i = 0; i < ids.length; i++) tokens[i] = ids[i];
+  blocks.digests(block)?.forEach((digest, index) => {
+    tokens[index] = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
   });
+  return tokens;
 }
 
 function childrenOf({ tree: { blocks, order } }: ManagerState, block: BlockId): number[] {

@@ -33,12 +33,11 @@ test('pages stay what they are when the table grows', () => {
   expect(pages.size).toBe(500);
 });
 
-test('an id that was kept tells whether it still names the same page', () => {
+test('plans for a page are gone with it', () => {
   const pages = new PageTable();
   const page = pages.create(0, 1, 35);
-  const generation = pages.generation[page];
-  pages.plans[page] = 2;
+  pages.plans.set(page, { count: 2 });
   pages.destroy(page);
   expect(pages.create(0, 2, 35)).toBe(page);
-  expect([pages.generation[page] === generation, pages.plans[page]]).toEqual([false, 0]);
+  expect(pages.plans.size).toBe(0);
 });

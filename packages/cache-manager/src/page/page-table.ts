@@ -20,14 +20,12 @@ export class PageTable {
   coverage: Int32Array = new Int32Array(INITIAL_PAGES);
   holds: Int32Array = new Int32Array(INITIAL_PAGES);
   priority: Uint8Array = new Uint8Array(INITIAL_PAGES);
-  /** Drop plans that name the page and were not carried out yet. */
-  plans: Int32Array = new Int32Array(INITIAL_PAGES);
-  /** Tells whether an id that was kept still names the same page. */
-  generation: Uint32Array = new Uint32Array(INITIAL_PAGES);
   /** Next page of the same block and lifecycle (snapshots at other counts). */
   nextInBlock: Int32Array = new Int32Array(INITIAL_PAGES);
   nextInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
   previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
+  /** Drop plans that name a page and were not carried out yet, for the few pages that are named. Gone with the page. */
+  readonly plans = new Map<PageId, { count: number }>();
   #free: number[] = [];
   #size = 0;
 
@@ -45,7 +43,6 @@ export class PageTable {
     this.coverage[page] = 0;
     this.holds[page] = 0;
     this.priority[page] = priority;
-    this.plans[page] = 0;
     this.nextInBlock[page] = NONE;
     this.nextInQueue[page] = NONE;
     this.previousInQueue[page] = NONE;
@@ -54,7 +51,7 @@ export class PageTable {
 
   destroy(page: PageId): void {
     this.slot[page] = NONE;
-    this.generation[page]++;
+    if (this.plans.size > 0) this.plans.delete(page);
     this.#free.push(page);
   }
 
@@ -74,8 +71,6 @@ export class PageTable {
     this.coverage = grownColumn(this.coverage, pages);
     this.holds = grownColumn(this.holds, pages);
     this.priority = grownColumn(this.priority, pages);
-    this.plans = grownColumn(this.plans, pages);
-    this.generation = grownColumn(this.generation, pages);
     this.nextInBlock = grownColumn(this.nextInBlock, pages);
     this.nextInQueue = grownColumn(this.nextInQueue, pages);
     this.previousInQueue = grownColumn(this.previousInQueue, pages);

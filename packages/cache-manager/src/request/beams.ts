@@ -60,7 +60,7 @@ function checkBeams(state: RequestState, parents: ArrayLike<number>, call: strin
     throw new StateError(
       'scratch-in-use',
       `${call}: with one beam, blocks between token ${state.history} and ${state.capacity} are scratch in this step; ` +
-        'finish it first, with a resize or commit that raises the history',
+        `finish it first, with a resize or commit that raises the history${parents.length === 1 ? ', or lower the capacity' : ''}`,
     );
   }
 }

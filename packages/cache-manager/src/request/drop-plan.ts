@@ -15,22 +15,24 @@ import type { RequestState } from './request-state.ts';
  */
 export class DropPlan {
   readonly #manager: ManagerState;
-  readonly #pages: readonly PageId[];
-  readonly #generations: readonly number[];
+  /** What the page table counts for each page; another count, or none, stands there once the page is gone. */
+  readonly #named: ReadonlyMap<PageId, { count: number }>;
   #dropped = false;
 
   /** @internal Plans are made by requests. */
   constructor(manager: ManagerState, pageIds: readonly PageId[]) {
-    const { pages } = manager.storage;
+    const { plans } = manager.storage.pages;
     this.#manager = manager;
-    this.#pages = pageIds;
-    this.#generations = pageIds.map((page) => pages.generation[page]);
-    for (const page of pageIds) pages.plans[page]++;
+    this.#named = new Map(pageIds.map((page) => [page, plans.get(page) ?? { count: 0 }]));
+    for (const [page, plan] of this.#named) {
+      plan.count++;
+      plans.set(page, plan);
+    }
   }
 
   /** Pages that the plan named when it was made. */
   get numPages(): number {
-    return this.#pages.length;
+    return this.#named.size;
   }
 
   /**
@@ -53,14 +55,13 @@ export class DropPlan {
 
   #dropPages(): number {
     const { storage, tree } = this.#manager;
-    const { pages } = storage;
+    const { plans, holds, block } = storage.pages;
     let count = 0;
-    // From the tail on, so that what a block takes along is not missed.
-    for (let i = this.#pages.length - 1; i >= 0; i--) {
-      const page = this.#pages[i];
-      if (pages.generation[page] !== this.#generations[i]) continue;
-      pages.plans[page]--;
-      if (pages.plans[page] > 0 || pages.holds[page] > 0 || pages.block[page] === NONE) continue;
+    for (const [page, plan] of this.#named) {
+      if (plans.get(page) !== plan) continue;
+      if (--plan.count > 0) continue;
+      plans.delete(page);
+      if (holds[page] > 0 || block[page] === NONE) continue;
       tree.remove(page);
       count++;
     }

@@ -112,9 +112,15 @@ export class BlockTable {
     return this.#tokens[block * this.tokensPerBlock + index];
   }
 
-  /** The digest that stands at a position, undefined where a token id does. */
-  digestAt(block: BlockId, index: number): MultimodalDigest | undefined {
-    return this.#digests.get(block)?.get(index);
+  /** The token ids of a block; where a digest stands, its first four bytes. A view: valid until the table grows or the block goes. */
+  tokens(block: BlockId): Uint32Array {
+    const base = block * this.tokensPerBlock;
+    return this.#tokens.subarray(base, base + this.numTokens[block]);
+  }
+
+  /** The digests of a block by position; undefined when it has none. */
+  digests(block: BlockId): ReadonlyMap<number, MultimodalDigest> | undefined {
+    return this.#digests.get(block);
   }
 
   /** Tokens at the beginning of the block that equal those of `tokens` from `offset` on. */
