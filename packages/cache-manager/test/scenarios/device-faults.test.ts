@@ -8,6 +8,8 @@ import type { Player } from '../support/player.ts';
 import { full, model, recurrent, Stage, seq, windowed } from '../support/stage.ts';
 
 const MANY = 100;
+/** Milliseconds: far more than the story takes, as a busy machine is no failure. */
+const TIMEOUT = 60_000;
 
 /** Tells a story again and again, with the device refusing its first commands, its second and so on, until none is left to refuse. */
 async function refusing(config: CacheConfigInput, story: (stage: Stage, attempt: Attempt) => Promise<void>): Promise<number> {
@@ -45,43 +47,47 @@ async function expectToldOnce(stage: Stage): Promise<void> {
   await stage.manager.settled();
 }
 
-test('whatever commands the device refuses, what throws has changed nothing and the next try works', async () => {
-  const config = model([
-    full(),
-    windowed(6, 'optional'),
-    windowed(5, 'private'),
-    recurrent(),
-    recurrent('optional'),
-    recurrent('private'),
-  ]);
-  const refused = await refusing(config, async (stage, again) => {
-    const donor = stage.open([]);
-    await again(() => donor.resume());
-    donor.extend(seq(10));
-    donor.extend([10, 11]);
-    donor.close();
-    const player = stage.open([...seq(10), 50, 51]);
-    await again(() => player.resume({ rebuiltGroups: [1 as never] }));
-    player.step([50]);
-    player.settle();
-    await again(() => player.forkBeams(3));
-    player.stepBeams([[1], [2], [3]]);
-    player.settle();
-    await again(() => player.reorderBeams([1, 1, 0]));
-    player.stepBeams([[4], [5], [6]]);
-    player.settle();
-    await again(() => player.keepBeam(2));
-    player.commit();
-    const fork = await again(() => player.fork());
-    player.extend([7, 8, 9]);
-    fork?.extend([9, 8, 7]);
-    player.kv.stopCommitting();
-    for (const each of [player, fork as Player]) each.verifyAll();
-    fork?.suspend();
-    await again(() => (fork as Player).resume());
-  });
-  expect(refused).toBeGreaterThan(8);
-});
+test(
+  'whatever commands the device refuses, what throws has changed nothing and the next try works',
+  async () => {
+    const config = model([
+      full(),
+      windowed(6, 'optional'),
+      windowed(5, 'private'),
+      recurrent(),
+      recurrent('optional'),
+      recurrent('private'),
+    ]);
+    const refused = await refusing(config, async (stage, again) => {
+      const donor = stage.open([]);
+      await again(() => donor.resume());
+      donor.extend(seq(10));
+      donor.extend([10, 11]);
+      donor.close();
+      const player = stage.open([...seq(10), 50, 51]);
+      await again(() => player.resume({ rebuiltGroups: [1 as never] }));
+      player.step([50]);
+      player.settle();
+      await again(() => player.forkBeams(3));
+      player.stepBeams([[1], [2], [3]]);
+      player.settle();
+      await again(() => player.reorderBeams([1, 1, 0]));
+      player.stepBeams([[4], [5], [6]]);
+      player.settle();
+      await again(() => player.keepBeam(2));
+      player.commit();
+      const fork = await again(() => player.fork());
+      player.extend([7, 8, 9]);
+      fork?.extend([9, 8, 7]);
+      player.kv.stopCommitting();
+      for (const each of [player, fork as Player]) each.verifyAll();
+      fork?.suspend();
+      await again(() => (fork as Player).resume());
+    });
+    expect(refused).toBeGreaterThan(8);
+  },
+  TIMEOUT,
+);
 
 test('a commit whose copies the device refuses goes through without them, and says so when it is asked', async () => {
   const device = new FaultyDevice('execute', 2);
