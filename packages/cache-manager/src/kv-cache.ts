@@ -1,5 +1,5 @@
 import { type LayerGroupId, StateError } from '@bufferwise/core-policy';
-import type { ScratchDesc } from '@bufferwise/scratch-allocator';
+import type { PageSource, ScratchDesc } from '@bufferwise/scratch-allocator';
 import { NONE } from './columns.ts';
 import { DISPOSE } from './dispose.ts';
 import { checkBeam, continueBeams, parentsForWidth } from './request/beams.ts';
@@ -116,8 +116,8 @@ export class KvCache {
    * Takes written tokens in: full blocks are published, and with minimal snapshots a copy of the partial tail and of the
    * recurrent state. An empty list does nothing; with `end` it stops and ends.
    *
-   * @throws {StateError} when the tokens exceed the capacity, after `stopCommitting`, or unless active; {TokenError} on
-   *   anything that is no token
+   * @throws {StateError} when the tokens exceed the capacity, after `stopCommitting`, with several beams, or unless active;
+   *   {TokenError} on anything that is no token
    */
   commit(tokens: TokenSeq, options: CommitOptions = {}): void {
     commit(this.#state, tokens, options);
@@ -228,6 +228,20 @@ export class KvCache {
     if (group.isAttention) throw new StateError('not-state', `group ${groupId} is attention; ask basePageIndices(${groupId})`);
     const { statePage } = group.row(beam);
     return this.#state.status !== 'active' || statePage === NONE ? NONE : this.#state.manager.storage.pages.slot[statePage];
+  }
+
+  /**
+   * The tables of one beam, as the `StepTable` of scratch-allocator takes them: live, for as long as the request carries the beam.
+   *
+   * @throws {StateError} `unknown-beam`, also when it is read once the beam is gone
+   */
+  beam(beam: number): PageSource {
+    checkBeam(this.#state, beam, 'beam');
+    return {
+      basePageIndices: (groupId) => this.basePageIndices(groupId, beam),
+      ssmBlockBaseIndex: (groupId) => this.ssmBlockBaseIndex(groupId, beam),
+      scratch: (groupId) => this.scratch(groupId),
+    };
   }
 
   /** The scratch blocks of the present step and their slots; null when the group has none, as with several beams. Stale after the next `resize`. */

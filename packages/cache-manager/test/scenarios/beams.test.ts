@@ -81,6 +81,19 @@ scenario(
   },
 );
 
+scenario('each beam gives a row of a step table', model([full(), recurrent()]), async (stage) => {
+  const player = await stage.start();
+  player.extend(seq(6));
+  player.forkBeams(2);
+  const { kv } = player;
+  const last = kv.beam(1);
+  expect(last.basePageIndices(0 as never)).toBe(kv.basePageIndices(0 as never, 1));
+  expect([last.ssmBlockBaseIndex(1 as never), last.scratch(0 as never)]).toEqual([kv.ssmBlockBaseIndex(1 as never, 1), null]);
+  kv.keepBeam(1);
+  expect(() => last.basePageIndices(0 as never)).toThrow(refusal('unknown-beam'));
+  expect(() => kv.beam(1)).toThrow(refusal('unknown-beam'));
+});
+
 scenario('blocks that all beams have in common again are held once', model([full()]), async (stage) => {
   const player = await stage.start();
   player.extend(seq(4));

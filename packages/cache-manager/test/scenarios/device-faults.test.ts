@@ -136,6 +136,37 @@ test('a resume for which only declined claims have room takes their slots', asyn
   await stage.finish();
 });
 
+test('claims of a window may give their slots to state of the same pools', async () => {
+  const buffers = [{ role: 'part', size: 256 << 10 }];
+  const config: CacheConfigInput = {
+    tokensPerBlock: 4,
+    layers: [
+      { type: 'attention', layerId: 0, slidingWindowSize: 6, reusePolicy: 'optional', buffers },
+      { type: 'ssm', layerId: 1, reusePolicy: 'optional', buffers },
+      { type: 'attention', layerId: 2, buffers: [{ role: 'part', size: 32 << 10 }] },
+    ],
+    tiers: [{ tier: 'device', quota: 4 << 20 }],
+    initialPoolRatio: [1, 1, 2],
+    maxUtilForResume: 1,
+  };
+  const device = new FaultyDevice('execute', 0);
+  const stage = new Stage(config, device);
+  expect(stage.manager.inspect().groups.map(({ poolGroup }) => poolGroup)).toEqual([0, 0, 1]);
+  await stage.donate(seq(8), [8], { end: true });
+  const player = stage.open([...seq(8), 8]);
+  // Somebody else takes all the rest of the pools that windows and state share.
+  const others: Player[] = [];
+  while (stage.slots(0).free + stage.slots(0).evictable > 0) others.push(await stage.start([90]));
+  const before = stage.manager.inspect();
+  device.failNext();
+  await expect(player.resume()).rejects.toThrow(DeviceFault);
+  expect(stage.manager.inspect()).toEqual(before);
+  expect(await player.resume()).toBe(true);
+  player.extend([8]);
+  checkSnapshot(stage.manager);
+  await stage.finish();
+});
+
 const everyKind = model([full(), windowed(6, 'private'), recurrent()]);
 
 test('a pool that cannot be made takes the others along, and the device serves the next manager', () => {
