@@ -3,6 +3,7 @@ import type { PageId, PageTable } from '../page/page-table.ts';
 import type { GroupRules } from '../request/group-rules.ts';
 import { type BlockId, BlockTable } from './block-table.ts';
 import { ChildIndex } from './child-index.ts';
+import type { PageListener } from './page-listener.ts';
 import { SiblingOrder } from './sibling-order.ts';
 import { hashTokens, type TokenHash } from './token-hash.ts';
 import type { TokenBuffer } from './token-seq.ts';
@@ -26,6 +27,8 @@ export class RadixTree {
    * to restore.
    */
   heldLosses = 0;
+  /** Told of every page that begins or ceases to be listed. */
+  listener: PageListener | null = null;
   readonly #index: ChildIndex;
   readonly #pages: PageTable;
   readonly #groups: readonly GroupRules[];
@@ -59,6 +62,11 @@ export class RadixTree {
   /** The root of a scope, or NONE while nothing of it is published. */
   root(scope: string): BlockId {
     return this.#roots.get(scope) ?? NONE;
+  }
+
+  /** The scope of a root. */
+  scopeOf(root: BlockId): string {
+    return this.#scopeOfRoot.get(root) as string;
   }
 
   ensureRoot(scope: string): BlockId {
@@ -166,6 +174,7 @@ export class RadixTree {
     pages.nextInBlock[page] = this.blocks.firstPage(block, group);
     this.blocks.setFirstPage(block, group, page);
     this.blocks.numPages[block]++;
+    this.listener?.listed(page);
   }
 
   /**
@@ -259,6 +268,7 @@ export class RadixTree {
   }
 
   #unlink(page: PageId): void {
+    this.listener?.unlisted(page);
     const pages = this.#pages;
     const block = pages.block[page];
     const group = pages.lifecycle[page];

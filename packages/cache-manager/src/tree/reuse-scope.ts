@@ -8,6 +8,12 @@ export interface ReuseScope {
   salt?: number | bigint;
 }
 
+/** A scope in its one form, for telling the outside. */
+export interface ScopeIds {
+  readonly loraId?: bigint;
+  readonly salt?: bigint;
+}
+
 /** One text for each scope: `7` and `7n` are equal, `{}` equals no scope, and no two parts can be confused. */
 export function scopeKey(scope: ReuseScope | undefined): string {
   return `${part(scope?.loraId, 'loraId')}/${part(scope?.salt, 'salt')}`;
@@ -17,6 +23,12 @@ export function scopeKey(scope: ReuseScope | undefined): string {
 export function scopeParts(key: string): { loraId: string | null; salt: string | null } {
   const [loraId, salt] = key.split('/');
   return { loraId: loraId || null, salt: salt || null };
+}
+
+/** The scope that a text of `scopeKey` stands for; ids that it does not have are absent. */
+export function scopeIds(key: string): ScopeIds {
+  const { loraId, salt } = scopeParts(key);
+  return Object.freeze({ ...(loraId !== null && { loraId: BigInt(loraId) }), ...(salt !== null && { salt: BigInt(salt) }) });
 }
 
 function part(value: number | bigint | undefined | null, name: string): string {

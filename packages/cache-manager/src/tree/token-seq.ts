@@ -8,7 +8,7 @@ export type MultimodalDigest = Uint8Array;
 export type TokenSeq = ArrayLike<number> | readonly (number | MultimodalDigest)[];
 
 const DIGEST_BYTES = 32;
-const MAX_TOKEN = 0xffffffff;
+export const MAX_TOKEN = 0xffffffff;
 
 /**
  * A checked, growing run of tokens, owned by one request or one call.
@@ -92,7 +92,7 @@ function badToken(token: number, position: number): TokenError {
 }
 
 /** Checks a digest, and keeps what the caller may go on to change. Not by `slice`: that of a Node `Buffer` is a view. */
-function copyOfDigest(token: unknown, position: number): MultimodalDigest & { buffer: ArrayBuffer } {
+export function copyOfDigest(token: unknown, position: number): MultimodalDigest & { buffer: ArrayBuffer } {
   if (token instanceof Uint8Array && token.length === DIGEST_BYTES) return Uint8Array.from(token);
   throw new TokenError(
     'invalid-digest',
