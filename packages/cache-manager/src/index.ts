@@ -2,6 +2,19 @@
 
 // Errors
 export { TokenError } from './errors/token-error.ts';
+// Events: what can be reused, told to the outside
+export { keyToHex, keyToLeadingU64, keyToU64 } from './events/block-hash.ts';
+export { EventLog } from './events/event-log.ts';
+export { v1BlockHashes } from './events/v1-block-hash.ts';
+export { encodeVllmBatch, type VllmBatchOptions } from './events/vllm/encode-vllm-batch.ts';
+export { toVllmEvents, type VllmTranslation } from './events/vllm/to-vllm-events.ts';
+export type {
+  VllmAllBlocksCleared,
+  VllmBlockRemoved,
+  VllmBlockStored,
+  VllmEvent,
+  VllmExtraKey,
+} from './events/vllm/vllm-events.ts';
 // Inspection
 export type {
   BeamSnapshot,
@@ -20,6 +33,17 @@ export type {
 export { KvCache } from './kv-cache.ts';
 export { type CreateKvCacheOptions, KvCacheManager, type KvCacheManagerOptions } from './kv-cache-manager.ts';
 // What the outside provides
+export type {
+  ClearedEvent,
+  CreatedEvent,
+  KvEvent,
+  KvEventSink,
+  Medium,
+  RemovedEvent,
+  StoredBlock,
+  StoredEvent,
+  UpdatedEvent,
+} from './ports/kv-event-sink.ts';
 export type { PageCommand, PageDevice, PoolMemory, PoolSpec } from './ports/page-device.ts';
 // What a request is asked and tells
 export type { CommitOptions } from './request/commit.ts';
@@ -30,7 +54,13 @@ export type { PriorityFn } from './request/priority.ts';
 export type { GroupReuseStatus } from './request/reuse-status.ts';
 export type { ResumeOptions } from './request/selection.ts';
 // Statistics
-export type { CacheStatistics, GroupStatistics, PoolGroupStatistics } from './statistics/statistics.ts';
+export type { PageCounts, SnapshotLookups } from './statistics/page-counts.ts';
+export type { PoolGroupPeaks } from './statistics/pool-group-peaks.ts';
+export type { RequestStatistics } from './statistics/request-statistics.ts';
+export type { CacheStatistics, GroupStatistics, IterationStatistics, PoolGroupStatistics } from './statistics/statistics.ts';
 export { HostPageDevice, HostPoolMemory } from './tiers/host-page-device.ts';
-export type { ReuseScope } from './tree/reuse-scope.ts';
+// Names of blocks for the outside
+export { type BlockKey, blockKey, blockKeys, rootKey } from './tree/block-key.ts';
+export { multimodalTokens } from './tree/multimodal-tokens.ts';
+export type { ReuseScope, ScopeIds } from './tree/reuse-scope.ts';
 export type { MultimodalDigest, TokenSeq } from './tree/token-seq.ts';

@@ -93,9 +93,10 @@ describe('a manager', () => {
     const kv = await active(manager);
     kv.resize(12);
     kv.commit(seq(12));
-    expect(manager.statistics()).toEqual({
+    expect(manager.statistics()).toMatchObject({
       openRequests: 1,
       blocks: 3,
+      failedEventPushes: 0,
       groups: [{ groupId: 0, policy: 'required', pages: 3, evictedPages: 0, missedSnapshots: 0 }],
     });
     kv.close();

@@ -8,21 +8,32 @@ import {
 } from '@bufferwise/core-policy';
 import { clampMaxSequenceLength, planSlots, StorageLayout } from '@bufferwise/scratch-allocator';
 import { DISPOSE } from './dispose.ts';
+import { EventRecorder } from './events/event-recorder.ts';
 import type { InspectOptions, ManagerSnapshot } from './inspect/manager-snapshot.ts';
 import { takeSnapshot } from './inspect/take-snapshot.ts';
 import { KvCache } from './kv-cache.ts';
 import { ManagerState } from './manager-state.ts';
+import type { KvEventSink } from './ports/kv-event-sink.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
-import { groupRules } from './request/group-rules.ts';
+import { type GroupRules, groupRules } from './request/group-rules.ts';
 import { Matcher } from './request/match.ts';
 import type { PriorityFn } from './request/priority.ts';
 import { RequestState } from './request/request-state.ts';
-import { type CacheStatistics, cacheStatistics, type PoolGroupStatistics, poolGroupStatistics } from './statistics/statistics.ts';
+import type { PoolGroupPeaks } from './statistics/pool-group-peaks.ts';
+import type { RequestStatistics } from './statistics/request-statistics.ts';
+import {
+  type CacheStatistics,
+  cacheStatistics,
+  type IterationStatistics,
+  type PoolGroupStatistics,
+  poolGroupStatistics,
+} from './statistics/statistics.ts';
 import { StorageManager } from './storage/storage-manager.ts';
 import { checkState } from './testing/check-state.ts';
 import { registerManager } from './testing/manager-registry.ts';
+import { BlockKeyTable } from './tree/block-key-table.ts';
 import { RadixTree } from './tree/radix-tree.ts';
 import { type ReuseScope, scopeKey } from './tree/reuse-scope.ts';
 import { TokenBuffer, type TokenSeq } from './tree/token-seq.ts';
@@ -31,6 +42,8 @@ export interface KvCacheManagerOptions {
   config: CacheConfig;
   /** Where device pages live. The manager creates and destroys its pools there; the device itself stays the caller's. */
   device: PageDevice;
+  /** Told what becomes reusable and what ceases to be. */
+  events?: KvEventSink;
   /** Verifies every invariant after every call. Slow; for tests. Default false. */
   debugChecks?: boolean;
 }
@@ -44,6 +57,11 @@ export interface CreateKvCacheOptions {
   id?: number;
   /** Eviction priority of the request's pages. Default 35 everywhere. */
   priority?: PriorityFn;
+  /**
+   * Tokens of the prompt: blocks that are added once so much is written count as generation, not as missed. Default: the length
+   * of `tokens`; without these everything counts as prompt.
+   */
+  expectedPromptLength?: number;
 }
 
 /**
@@ -56,16 +74,23 @@ export class KvCacheManager {
   readonly lifecycles: LifecycleRegistry;
   readonly layout: StorageLayout;
   readonly #state: ManagerState;
-  readonly #debugChecks: boolean;
+  /** Follows every call that may have changed something. */
+  readonly #afterCall: () => void;
 
   /** @throws {ConfigError} on a config that `defineCacheConfig` would refuse; whatever the device throws for memory it cannot serve */
   constructor(options: KvCacheManagerOptions) {
     const config = defineCacheConfig(options.config);
     this.lifecycles = LifecycleRegistry.fromConfig(config);
     this.layout = StorageLayout.fromConfig(config, this.lifecycles);
-    this.#debugChecks = options.debugChecks ?? false;
-    this.#state = createState(config, this.lifecycles, this.layout, options.device);
-    registerManager(this, this.#state);
+    const state = createState(config, this.lifecycles, this.layout, options);
+    this.#state = state;
+    this.#afterCall = () => {
+      state.afterCall();
+      if (options.debugChecks) checkState(state);
+    };
+    registerManager(this, state);
+    state.events?.created(state.storage.poolGroups.map(({ slots }) => [slots.slots]));
+    state.afterCall();
   }
 
   /** The group of one buffer. Throws {UnknownBufferError} when the config has no such buffer. */
@@ -119,13 +144,15 @@ export class KvCacheManager {
    * Opens a request. It claims the longest reusable prefix of `tokens` and begins suspended; nothing is allocated.
    * Close it to give its pages back.
    *
-   * @throws {TokenError} on anything that is no token, {StateError} on a bad scope or after `close`
+   * @throws {TokenError} on anything that is no token, {StateError} on a bad scope or prompt length, or after `close`
    */
   createKvCache(options: CreateKvCacheOptions = {}): KvCache {
     this.#checkOpen('createKvCache');
     this.#state.checkNotAsking('createKvCache');
     const { matcher, tree, open } = this.#state;
     const scope = scopeKey(options.scope);
+    const lookedUp = options.tokens?.length ?? null;
+    const expectedPromptLength = checkedPromptLength(options.expectedPromptLength) ?? lookedUp ?? Number.POSITIVE_INFINITY;
     const prompt = TokenBuffer.borrow(options.tokens ?? []);
     const matched = matcher.match(tree.root(scope), prompt);
     const request = new RequestState({
@@ -134,13 +161,14 @@ export class KvCacheManager {
       scope,
       tokens: prompt.prefix(matched),
       depths: matcher.depths,
+      lookedUp,
+      expectedPromptLength,
       priority: options.priority,
     });
     claimMatch(request);
     open.add(request);
-    const check = this.#debugChecks ? () => checkState(this.#state) : noCheck;
-    check();
-    return new KvCache(request, check);
+    this.#afterCall();
+    return new KvCache(request, this.#afterCall);
   }
 
   /** Settles once the device is known to have the memory, or rejects with the reason. `resume` waits for it too. */
@@ -150,8 +178,7 @@ export class KvCacheManager {
 
   /** Slots of every pool group of a tier; tier 0 is the device. Throws {StateError} on a tier that does not exist. */
   storageStatistics(tier: number): PoolGroupStatistics[] {
-    if (tier !== 0)
-      throw new StateError('unknown-tier', `there is no tier ${tier}; this manager keeps pages in tier 0, the device`);
+    this.#checkTier(tier);
     return poolGroupStatistics(this.#state);
   }
 
@@ -161,8 +188,28 @@ export class KvCacheManager {
     return takeSnapshot(this.#state, options);
   }
 
+  /** What there is now, and what happened since the manager was made. */
   statistics(): CacheStatistics {
     return cacheStatistics(this.#state);
+  }
+
+  /** What each group did since the last call; groups that did nothing are left out. */
+  takeIterationStatistics(): Map<LayerGroupId, IterationStatistics> {
+    return this.#state.recorder.takeIteration();
+  }
+
+  /** What requests came to since the last call. */
+  takeRequestStatistics(): RequestStatistics {
+    return this.#state.recorder.takeRequests();
+  }
+
+  /**
+   * The most slots that were available, unavailable and evictable since the last call, between any two calls of the manager; by
+   * pool group. From now on they count from the present. Throws {StateError} on a tier that does not exist.
+   */
+  takePeakStatistics(tier: number): PoolGroupPeaks[] {
+    this.#checkTier(tier);
+    return this.#state.peaks.take();
   }
 
   /** Forgets everything that was published. Throws {StateError} while requests are open; nothing is forgotten then. */
@@ -171,6 +218,8 @@ export class KvCacheManager {
     this.#state.checkNotAsking('clearReusableBlocks');
     this.#checkNoRequests('clearReusableBlocks', 'close them first');
     this.#state.storage.dropAll();
+    this.#state.events?.cleared();
+    this.#afterCall();
   }
 
   /**
@@ -197,11 +246,18 @@ export class KvCacheManager {
     if (options.force) for (const request of [...this.#state.open]) closeRequest(request);
     this.#checkNoRequests('close', 'close them first, or pass { force: true }');
     this.#state.closed = true;
+    this.#state.events?.cleared();
+    this.#state.afterCall();
     this.#state.storage.destroy();
   }
 
   [DISPOSE](): void {
     void this.close({ force: true });
+  }
+
+  #checkTier(tier: number): void {
+    if (tier !== 0)
+      throw new StateError('unknown-tier', `there is no tier ${tier}; this manager keeps pages in tier 0, the device`);
   }
 
   #checkOpen(call: string): void {
@@ -215,13 +271,19 @@ export class KvCacheManager {
   }
 }
 
-const noCheck = () => {};
+function checkedPromptLength(length: number | undefined): number | undefined {
+  if (length === undefined || (Number.isSafeInteger(length) && length >= 0)) return length;
+  throw new StateError(
+    'invalid-prompt-length',
+    `createKvCache: expectedPromptLength is ${length}; it must be a whole number of tokens`,
+  );
+}
 
 function createState(
   config: CacheConfig,
   lifecycles: LifecycleRegistry,
   layout: StorageLayout,
-  device: PageDevice,
+  { device, events: sink }: KvCacheManagerOptions,
 ): ManagerState {
   const { tokensPerBlock, commitMinSnapshot, enablePartialReuse, reuseMatchBackoff } = config;
   const groups = groupRules({
@@ -235,5 +297,26 @@ function createState(
   const tree = new RadixTree({ tokensPerBlock, groups, pages: storage.pages, freed: (page) => storage.freed(page) });
   storage.onEvict((page) => tree.remove(page));
   const matcher = new Matcher({ tree, groups, tokensPerBlock, partialReuse: enablePartialReuse, backoff: reuseMatchBackoff });
-  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher });
+  const events = sink === undefined ? null : createRecorder(sink, config, groups, storage, tree);
+  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher, events });
+}
+
+function createRecorder(
+  sink: KvEventSink,
+  config: CacheConfig,
+  groups: readonly GroupRules[],
+  storage: StorageManager,
+  tree: RadixTree,
+): EventRecorder {
+  const keys = new BlockKeyTable(tree.blocks, (root) => tree.scopeOf(root));
+  const recorder = new EventRecorder({
+    sink,
+    tree,
+    pages: storage.pages,
+    groups,
+    keys,
+    media: config.tiers.map(({ tier }) => tier),
+  });
+  tree.listener = recorder;
+  return recorder;
 }

@@ -1,12 +1,15 @@
 import type { CacheConfig, Lifecycle, LifecycleRegistry } from '@bufferwise/core-policy';
 import { StateError } from '@bufferwise/core-policy';
 import type { StorageLayout } from '@bufferwise/scratch-allocator';
+import type { EventRecorder } from './events/event-recorder.ts';
 import { MAX_PRIORITY } from './eviction/lru-queue.ts';
 import type { GroupRules } from './request/group-rules.ts';
 import type { Matcher } from './request/match.ts';
 import type { PriorityFn } from './request/priority.ts';
 import type { RequestState } from './request/request-state.ts';
 import { ResizePlan } from './request/resize-plan.ts';
+import { PeakGauge } from './statistics/pool-group-peaks.ts';
+import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
 import { CommandBatch } from './storage/command-batch.ts';
 import { Demand } from './storage/demand.ts';
 import type { StorageManager } from './storage/storage-manager.ts';
@@ -33,6 +36,10 @@ export class ManagerState {
   readonly missedSnapshots: Float64Array;
   /** Why the device refused a copy that could be left out; null once somebody was told. */
   refusedCopy: { readonly error: unknown } | null = null;
+  readonly recorder: StatisticsRecorder;
+  readonly peaks: PeakGauge;
+  /** Null when nobody listens. */
+  readonly events: EventRecorder | null;
   closed = false;
   #asking = false;
   #numRequests = 0;
@@ -45,6 +52,7 @@ export class ManagerState {
     storage: StorageManager;
     tree: RadixTree;
     matcher: Matcher;
+    events: EventRecorder | null;
   }) {
     this.config = parts.config;
     this.lifecycles = parts.lifecycles;
@@ -55,8 +63,24 @@ export class ManagerState {
     this.matcher = parts.matcher;
     this.demand = new Demand(parts.storage);
     this.plan = new ResizePlan(parts.groups.length);
-    this.commands = new CommandBatch(parts.storage);
     this.missedSnapshots = new Float64Array(parts.groups.length);
+    this.recorder = new StatisticsRecorder({
+      groups: parts.groups,
+      pages: parts.storage.pages,
+      slotBytes: parts.storage.poolGroups.map(({ slotBytes }) => slotBytes),
+      tokensPerBlock: parts.config.tokensPerBlock,
+    });
+    this.commands = new CommandBatch(parts.storage, parts.groups.length, (group, count) =>
+      this.recorder.moved('copied', group, count),
+    );
+    this.peaks = new PeakGauge(parts.storage);
+    this.events = parts.events;
+  }
+
+  /** What follows every call that may have changed something: peaks are sampled, events go out. */
+  afterCall(): void {
+    this.peaks.sample();
+    this.events?.flush();
   }
 
   /** A number for a new request. */

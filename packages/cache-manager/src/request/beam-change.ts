@@ -90,7 +90,7 @@ export class BeamChange {
       const source = pageOf(this.#parents[child]);
       const target = body === NONE ? storage.createHeld(group.rules.id, pages.priority[source]) : pageOf(body);
       if (body === NONE) this.created.push(target);
-      if (isWritten) commands.copy(group.rules.poolGroup, pages.slot[source], pages.slot[target]);
+      if (isWritten) commands.copy(group.rules.id, group.rules.poolGroup, pages.slot[source], pages.slot[target]);
     }
   }
 

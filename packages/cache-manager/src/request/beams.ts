@@ -27,6 +27,7 @@ export function continueBeams(state: RequestState, parents: ArrayLike<number>, c
   manager.demand.makeRoom();
   change.orderCopies();
   manager.commands.execute(change.created);
+  manager.recorder.branched(change.created);
   change.apply();
   return true;
 }

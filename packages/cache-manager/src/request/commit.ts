@@ -98,6 +98,7 @@ export function suspend(state: RequestState): void {
     group.hidePages();
   }
   state.status = 'suspended';
+  state.manager.recorder.suspended();
 }
 
 function checkCommit(state: RequestState, count: number): void {

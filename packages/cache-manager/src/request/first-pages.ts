@@ -52,7 +52,7 @@ export function createFilledPages(
     }
     const slot = storage.pages.slot[page];
     if (target.source === NONE) commands.clear(poolGroup, slot);
-    else commands.copy(poolGroup, storage.pages.slot[target.source], slot);
+    else commands.copy(id, poolGroup, storage.pages.slot[target.source], slot);
   }
   commands.execute(created);
   for (const { claim, group, ordinal, target } of exchanges) {

@@ -33,6 +33,7 @@ export function fork(source: RequestState, options: ForkOptions): RequestState |
   const created: PageId[] = [];
   for (const group of source.groups) orderPages(source, group, created);
   commands.execute(created);
+  manager.recorder.branched(created);
 
   const forked = RequestState.continuing(source, options.id);
   let next = 0;
@@ -81,7 +82,7 @@ function orderPages(source: RequestState, group: GroupState, created: PageId[]):
   const order = (page: PageId, isWritten: boolean) => {
     const own = storage.createHeld(group.rules.id, storage.pages.priority[page]);
     created.push(own);
-    if (isWritten) commands.copy(group.rules.poolGroup, storage.pages.slot[page], storage.pages.slot[own]);
+    if (isWritten) commands.copy(group.rules.id, group.rules.poolGroup, storage.pages.slot[page], storage.pages.slot[own]);
   };
   if (!group.isAttention) {
     order(group.statePage, true);

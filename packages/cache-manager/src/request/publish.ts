@@ -190,7 +190,7 @@ function linkCopies(state: RequestState, wanted: readonly TailPage[], ordinal: n
     // Evicting may take blocks of this very path along; the block is looked for only when all copies have their slots.
     storage.makeRoom(poolGroup, 1);
     const copy = storage.createHeld(id, priority);
-    commands.copy(poolGroup, storage.pages.slot[page], storage.pages.slot[copy]);
+    commands.copy(id, poolGroup, storage.pages.slot[page], storage.pages.slot[copy]);
     copies.push({ group, page: copy, priority });
   }
   if (copies.length === 0) return;

@@ -2,6 +2,7 @@ import { divUp } from '@bufferwise/core-policy';
 import { grownColumn, NONE } from '../columns.ts';
 import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import type { ManagerState } from '../manager-state.ts';
+import { RequestGrowth } from '../statistics/request-growth.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { TokenBuffer } from '../tree/token-seq.ts';
 import { GroupState } from './group-state.ts';
@@ -24,6 +25,11 @@ export class RequestState {
   readonly depths: Readonly<MatchDepths>;
   /** Tokens of the match. */
   readonly matched: number;
+  /** Tokens of the prompt that was looked up; null when none was. */
+  readonly lookedUp: number | null;
+  /** History from which on new blocks are for generated tokens; infinite when nobody knows. */
+  readonly expectedPromptLength: number;
+  readonly growth = new RequestGrowth();
   /** Exactly the committed tokens. */
   readonly tokens: TokenBuffer;
   status: 'suspended' | 'active' | 'closed' = 'suspended';
@@ -53,6 +59,8 @@ export class RequestState {
     scope: string;
     tokens: TokenBuffer;
     depths: MatchDepths;
+    lookedUp: number | null;
+    expectedPromptLength: number;
     priority: PriorityFn | undefined;
   }) {
     this.manager = options.manager;
@@ -62,6 +70,8 @@ export class RequestState {
     this.tokens = options.tokens;
     this.depths = Object.freeze({ ...options.depths });
     this.matched = options.depths.usable;
+    this.lookedUp = options.lookedUp;
+    this.expectedPromptLength = options.expectedPromptLength;
     this.committed = this.history = this.capacity = this.matched;
     this.groups = options.manager.groups.map((rules) => new GroupState(rules));
     this.seenLosses = options.manager.tree.heldLosses;
@@ -76,6 +86,8 @@ export class RequestState {
       scope: source.scope,
       tokens: source.tokens.prefix(source.tokens.length),
       depths: source.depths,
+      lookedUp: null,
+      expectedPromptLength: source.expectedPromptLength,
       priority: source.#priority,
     });
     request.status = 'active';

@@ -32,6 +32,7 @@ export function resize(state: RequestState, capacity: number, history: number): 
   // What can still throw comes before what changes: the caller's function, and tables too long for this process.
   const priorities = state.hasPriority ? askPriorities(state, plan) : null;
   for (const group of state.groups) if (group.isAttention) group.reserve(plan.newBlocks);
+  state.manager.recorder.resized(state, plan);
 
   for (const group of state.groups) {
     if (!group.isAttention) continue;

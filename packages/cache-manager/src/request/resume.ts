@@ -52,6 +52,7 @@ function resumeFirst(state: RequestState, selection: Selection): boolean {
     if (!group.reused) dropClaims(state, group);
   }
   createEmptyPages(state, planned);
+  manager.recorder.started(state);
   for (const page of planned) installPage(state, page);
 
   state.status = 'active';
@@ -76,6 +77,7 @@ function resumeAgain(state: RequestState): boolean {
     if (group.isAttention) group.showPages(manager.storage.pages, state.numBlocks, state.history);
   }
   state.status = 'active';
+  manager.recorder.resumed();
   return true;
 }
 

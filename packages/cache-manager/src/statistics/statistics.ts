@@ -1,6 +1,11 @@
 import type { LayerGroupId, ReusePolicy } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
+import type { PageCounts, SnapshotLookups } from './page-counts.ts';
+import type { RequestStatistics } from './request-statistics.ts';
+
+/** What one group did between two calls of `takeIterationStatistics`. */
+export type IterationStatistics = PageCounts;
 
 /** Slots of one pool group in one tier. */
 export interface PoolGroupStatistics {
@@ -28,13 +33,20 @@ export interface GroupStatistics {
   readonly evictedPages: number;
   /** Snapshots and tail copies left out for want of a slot, or because the device refused them. */
   readonly missedSnapshots: number;
+  readonly counts: PageCounts;
+  /** How often the group's state was looked for; null for attention. */
+  readonly snapshots: SnapshotLookups | null;
 }
 
 export interface CacheStatistics {
   /** Requests that are not closed. */
   readonly openRequests: number;
+  /** Since the manager was made. */
+  readonly requests: RequestStatistics;
   /** Published blocks, over all scopes. */
   readonly blocks: number;
+  /** Batches of events that the sink failed to take; 0 without a sink. */
+  readonly failedEventPushes: number;
   /** Index = group id. */
   readonly groups: readonly GroupStatistics[];
 }
@@ -59,13 +71,17 @@ export function cacheStatistics(state: ManagerState): CacheStatistics {
   for (let page = 0; page < pages.size; page++) if (pages.slot[page] !== NONE) counts[pages.lifecycle[page]]++;
   return {
     openRequests: state.open.size,
+    requests: state.recorder.requests,
     blocks: state.tree.blocks.count - state.tree.roots.size,
-    groups: state.groups.map(({ id, policy }) => ({
+    failedEventPushes: state.events?.failedPushes ?? 0,
+    groups: state.groups.map(({ id, policy, kind }) => ({
       groupId: id,
       policy,
       pages: counts[id],
       evictedPages: evictedPages[id],
       missedSnapshots: state.missedSnapshots[id],
+      counts: state.recorder.countsOf(id),
+      snapshots: kind === 'ssm' ? state.recorder.snapshotsOf(id) : null,
     })),
   };
 }

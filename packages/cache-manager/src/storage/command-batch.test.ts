@@ -22,7 +22,9 @@ class LoggingDevice extends HostPageDevice {
 function batchOf() {
   const device = new LoggingDevice();
   const { storage } = storeOf([full(), windowed(8)], { slots: 64 }, device);
-  return { device, storage, batch: new CommandBatch(storage) };
+  const copied: string[] = [];
+  const batch = new CommandBatch(storage, 2, (group, count) => void copied.push(`${count} of group ${group}`));
+  return { device, storage, batch, copied };
 }
 
 describe('a batch', () => {
@@ -34,10 +36,10 @@ describe('a batch', () => {
 
   test('is one submission, with one command a kind and pool group', () => {
     const { device, batch } = batchOf();
-    batch.copy(0, 1, 2);
+    batch.copy(0, 0, 1, 2);
     batch.clear(1, 5);
-    batch.copy(0, 3, 4);
-    batch.copy(1, 0, 1);
+    batch.copy(0, 0, 3, 4);
+    batch.copy(1, 1, 0, 1);
     batch.execute();
     expect(device.submissions).toEqual([
       ['pool group 0 pool 0: copy 1,3 to 2,4', 'pool group 1 pool 0: copy 0 to 1', 'pool group 1 pool 0: clear 5'],
@@ -54,7 +56,7 @@ describe('a batch', () => {
 
   test('may be long', () => {
     const { device, batch } = batchOf();
-    for (let i = 0; i < 50; i++) batch.copy(0, i, i + 1);
+    for (let i = 0; i < 50; i++) batch.copy(0, 0, i, i + 1);
     batch.execute();
     const numbers = (from: number) => Array.from({ length: 50 }, (_, i) => i + from).join(',');
     expect(device.submissions).toEqual([[`pool group 0 pool 0: copy ${numbers(0)} to ${numbers(1)}`]]);
@@ -67,7 +69,7 @@ describe('a batch', () => {
     };
     const { free } = storage.poolGroups[0].slots;
     const page = storage.createHeld(0, 35);
-    batch.copy(0, 9, storage.pages.slot[page]);
+    batch.copy(0, 0, 9, storage.pages.slot[page]);
     expect(() => batch.execute([page])).toThrow('not today');
     expect([storage.poolGroups[0].slots.free, storage.pages.isLive(page)]).toEqual([free, false]);
     expect(() => batch.execute()).not.toThrow();

@@ -8,15 +8,23 @@ export class CommandBatch {
   readonly #storage: StorageManager;
   readonly #copies: SlotPairs[];
   readonly #clears: SlotPairs[];
+  /** Copies by group. */
+  readonly #numCopies: Int32Array;
+  readonly #copied: (group: number, count: number) => void;
 
-  constructor(storage: StorageManager) {
+  /** @param copied told how many pages of a group were copied, once the device has taken the commands */
+  constructor(storage: StorageManager, numGroups: number, copied: (group: number, count: number) => void) {
     this.#storage = storage;
+    this.#numCopies = new Int32Array(numGroups);
+    this.#copied = copied;
     this.#copies = storage.poolGroups.map(() => new SlotPairs());
     this.#clears = storage.poolGroups.map(() => new SlotPairs());
   }
 
-  copy(poolGroup: number, source: number, target: number): void {
+  /** @param group whose page it is */
+  copy(group: number, poolGroup: number, source: number, target: number): void {
     this.#copies[poolGroup].push(source, target);
+    this.#numCopies[group]++;
   }
 
   clear(poolGroup: number, slot: number): void {
@@ -43,8 +51,17 @@ export class CommandBatch {
     try {
       this.#storage.device.execute(commands);
     } catch (error) {
+      this.#numCopies.fill(0);
       for (const page of created) this.#storage.release(page);
       throw error;
+    }
+    this.#tellCopies();
+  }
+
+  #tellCopies(): void {
+    for (let group = 0; group < this.#numCopies.length; group++) {
+      if (this.#numCopies[group] > 0) this.#copied(group, this.#numCopies[group]);
+      this.#numCopies[group] = 0;
     }
   }
 }

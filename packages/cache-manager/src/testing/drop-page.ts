@@ -23,6 +23,7 @@ export function dropPage(manager: KvCacheManager, target: DropPageTarget): boole
   const page = findPage(state, target);
   if (page === NONE) return false;
   state.tree.remove(page);
+  state.afterCall();
   return true;
 }
 

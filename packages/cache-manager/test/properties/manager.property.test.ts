@@ -182,6 +182,7 @@ class Run {
       }
     }
     checkInvariants(this.#stage.manager);
+    this.#stage.mirror.expectSame(this.#stage.manager);
     for (const cast of this.#cast) this.#compare(cast);
     if (this.#oracle === undefined) return;
     for (const { groupId, pages } of this.#stage.manager.statistics().groups) {

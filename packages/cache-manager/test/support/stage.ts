@@ -10,6 +10,7 @@ import {
 import { expect } from 'vitest';
 import { KvCacheManager, type ReuseScope } from '../../src/index.ts';
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
+import { EventMirror } from './event-mirror.ts';
 import { layersOf, type PageBuffer } from './page-buffers.ts';
 import { markStamp, Player, type PlayerOptions } from './player.ts';
 import type { Stamp, Token } from './stamp.ts';
@@ -39,6 +40,8 @@ export class Stage {
   readonly config: CacheConfig;
   readonly device: StampedDevice;
   readonly manager: KvCacheManager;
+  /** Follows the manager by its events, partial blocks included. */
+  readonly mirror = new EventMirror(true);
   readonly groups: readonly GroupRole[];
   readonly layers: readonly (readonly PageBuffer[])[];
   readonly #players: Player[] = [];
@@ -47,7 +50,7 @@ export class Stage {
   constructor(input: CacheConfigInput, device = new StampedDevice()) {
     this.config = defineCacheConfig(input);
     this.device = device;
-    this.manager = new KvCacheManager({ config: this.config, device: this.device, debugChecks: true });
+    this.manager = new KvCacheManager({ config: this.config, device: this.device, events: this.mirror, debugChecks: true });
     this.groups = groupRoles(this.config);
     this.layers = layersOf(this.manager, this.device, this.config.layers);
   }
@@ -127,6 +130,7 @@ export class Stage {
   async finish(): Promise<void> {
     for (const player of this.#players) player.close();
     checkInvariants(this.manager);
+    this.mirror.expectSame(this.manager);
     for (const [poolGroup, { free, evictable, total }] of this.manager.storageStatistics(0).entries()) {
       expect(free + evictable, `pool group ${poolGroup}: free and evictable slots once everything is closed`).toBe(total);
     }

@@ -1,0 +1,1 @@
+export { ZmqEventPublisher, type ZmqEventPublisherOptions } from './zmq-event-publisher.ts';
