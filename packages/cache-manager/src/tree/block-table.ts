@@ -118,9 +118,9 @@ export class BlockTable {
     return this.#tokens.subarray(base, base + this.numTokens[block]);
   }
 
-  /** The digests of a block by position; undefined when it has none. */
+  /** The digests of a block by position; undefined when it has none. Most tables have none at all, and then it costs nothing to ask. */
   digests(block: BlockId): ReadonlyMap<number, MultimodalDigest> | undefined {
-    return this.#digests.get(block);
+    return this.#digests.size === 0 ? undefined : this.#digests.get(block);
   }
 
   /** Tokens at the beginning of the block that equal those of `tokens` from `offset` on. */
@@ -131,7 +131,7 @@ export class BlockTable {
     const theirs = tokens.values;
     let common = 0;
     while (common < end && mine[base + common] === theirs[offset + common]) common++;
-    const digests = this.#digestsOf(block);
+    const digests = this.digests(block);
     if (digests === undefined && tokens.digests === null) return common;
     for (let i = 0; i < common; i++) {
       if (compareDigests(digests?.get(i), tokens.digests?.get(offset + i)) !== 0) return i;
@@ -147,7 +147,7 @@ export class BlockTable {
     const mine = this.tokenAt(block, common);
     const theirs = tokens.values[offset + common];
     if (mine !== theirs) return mine < theirs ? -1 : 1;
-    return compareDigests(this.#digestsOf(block)?.get(common), tokens.digests?.get(offset + common));
+    return compareDigests(this.digests(block)?.get(common), tokens.digests?.get(offset + common));
   }
 
   /** The same order between two blocks. */
@@ -158,8 +158,8 @@ export class BlockTable {
     const length = this.numTokens[block];
     const otherLength = this.numTokens[other];
     const end = Math.min(length, otherLength);
-    const digests = this.#digestsOf(block);
-    const otherDigests = this.#digestsOf(other);
+    const digests = this.digests(block);
+    const otherDigests = this.digests(other);
     for (let i = 0; i < end; i++) {
       const mine = tokens[base + i];
       const theirs = tokens[otherBase + i];
@@ -169,11 +169,6 @@ export class BlockTable {
       if (order !== 0) return order;
     }
     return length - otherLength;
-  }
-
-  /** The digests among the tokens of a block. Most tables have none at all, and then it costs nothing to ask. */
-  #digestsOf(block: BlockId): Map<number, MultimodalDigest> | undefined {
-    return this.#digests.size === 0 ? undefined : this.#digests.get(block);
   }
 
   #nextId(): BlockId {

@@ -70,7 +70,9 @@ function wholePages(manager: KvCacheManager, keys: BlockKeyTable, partialBlocks:
   const { tree, storage, groups } = stateOf(manager);
   const { blocks } = tree;
   const found: string[] = [];
-  const visit = (block: BlockId): void => {
+  // Not by recursion: a text may have tens of thousands of blocks.
+  const waiting: BlockId[] = [...tree.roots.values()];
+  for (let block = waiting.pop(); block !== undefined; block = waiting.pop()) {
     for (const { id } of groups) {
       for (let page = blocks.firstPage(block, id); page !== NONE; page = storage.pages.nextInBlock[page]) {
         const isWhole = storage.pages.coverage[page] === blocks.numTokens[block];
@@ -78,8 +80,7 @@ function wholePages(manager: KvCacheManager, keys: BlockKeyTable, partialBlocks:
           found.push(name(id, 0, keys.keyOf(block)));
       }
     }
-    for (let child = tree.order.first(block); child !== NONE; child = blocks.nextSibling[child]) visit(child);
-  };
-  for (const root of tree.roots.values()) visit(root);
+    for (let child = tree.order.first(block); child !== NONE; child = blocks.nextSibling[child]) waiting.push(child);
+  }
   return found;
 }

@@ -131,6 +131,8 @@ export class Stage {
     for (const player of this.#players) player.close();
     checkInvariants(this.manager);
     this.mirror.expectSame(this.manager);
+    const counted = this.manager.statistics().groups.reduce((sum, { counts }) => sum + counts.copiedBytes, 0);
+    expect(counted, 'bytes that statistics say were copied on the device').toBe(this.device.copiedBytes);
     for (const [poolGroup, { free, evictable, total }] of this.manager.storageStatistics(0).entries()) {
       expect(free + evictable, `pool group ${poolGroup}: free and evictable slots once everything is closed`).toBe(total);
     }

@@ -9,6 +9,8 @@ export class StampedDevice extends HostPageDevice {
   readonly pools: HostPoolMemory[] = [];
   /** Calls of `execute`. */
   submissions = 0;
+  /** Bytes of all slots that were copied. */
+  copiedBytes = 0;
 
   override createPool(spec: PoolSpec): HostPoolMemory {
     const pool = super.createPool(spec);
@@ -20,5 +22,8 @@ export class StampedDevice extends HostPageDevice {
   override execute(commands: readonly PageCommand[]): void {
     this.submissions++;
     super.execute(commands);
+    for (const { kind, pools, count } of commands) {
+      if (kind === 'copy') for (const { spec } of pools) this.copiedBytes += count * spec.slotBytes;
+    }
   }
 }
