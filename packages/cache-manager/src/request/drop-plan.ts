@@ -45,7 +45,10 @@ export class DropPlan {
     if (this.#dropped) throw new StateError('already-dropped', 'drop: the plan was carried out before; make another one');
     this.#manager.checkNotAsking('drop');
     this.#dropped = true;
-    return this.#manager.closed ? 0 : this.#dropPages();
+    if (this.#manager.closed) return 0;
+    const count = this.#dropPages();
+    this.#manager.afterCall();
+    return count;
   }
 
   /** Carries the plan out unless that was done. */

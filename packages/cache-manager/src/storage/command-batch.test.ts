@@ -62,6 +62,27 @@ describe('a batch', () => {
     expect(device.submissions).toEqual([[`pool group 0 pool 0: copy ${numbers(0)} to ${numbers(1)}`]]);
   });
 
+  test('tells whose pages were copied once the device has taken it, and never when it refuses', () => {
+    const { device, batch, copied } = batchOf();
+    batch.copy(0, 0, 1, 2);
+    batch.copy(1, 1, 0, 1);
+    batch.copy(0, 0, 3, 4);
+    batch.clear(0, 5);
+    expect(copied).toEqual([]);
+    batch.execute();
+    expect(copied).toEqual(['2 of group 0', '1 of group 1']);
+    const { execute } = device;
+    device.execute = () => {
+      throw new Error('not today');
+    };
+    batch.copy(0, 0, 1, 2);
+    expect(() => batch.execute()).toThrow();
+    device.execute = execute;
+    batch.clear(0, 5);
+    batch.execute();
+    expect(copied).toEqual(['2 of group 0', '1 of group 1']);
+  });
+
   test('that the device refuses is forgotten too, and gives back the pages that were made for it', () => {
     const { device, batch, storage } = batchOf();
     device.execute = () => {

@@ -204,6 +204,19 @@ describe('what is removed', () => {
     expect(events[events.length - 1].type).toBe('cleared');
   });
 
+  test('by a plan, is told when the plan is carried out', async () => {
+    const desk = new Desk(model([full(), windowed(4)]));
+    const cache = await desk.open();
+    cache.resize(8);
+    cache.commit(seq(8));
+    cache.stopCommitting();
+    const plan = cache.planCommittedBlockDrop();
+    cache.close();
+    desk.told();
+    expect(plan?.drop()).toBe(1);
+    expect(desk.told()).toEqual(['1 removed 1']);
+  });
+
   test('is everything when the manager closes, told as one clear', async () => {
     const desk = new Desk(model([full()]));
     await desk.donate(seq(8));

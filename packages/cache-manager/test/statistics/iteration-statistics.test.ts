@@ -416,6 +416,49 @@ describe('a request', () => {
   });
 });
 
+describe('several sequences', () => {
+  test('in one request: each further beam takes what it has to itself, and growth counts for every beam', async () => {
+    const desk = new Desk(model([full()]));
+    const cache = await desk.open({ expectedPromptLength: 0 });
+    cache.resize(8, 6);
+    desk.take();
+    expect(cache.forkBeams(3)).toBe(true);
+    expect(desk.take()).toEqual({ allocatedPages: 2, newPages: 2, copiedPages: 2, copiedBytes: 2 * desk.slotBytes(F) });
+    cache.resize(12);
+    expect(desk.take()).toEqual({ allocatedPages: 3, newPages: 3, generationPages: 3 });
+    cache.resize(16);
+    cache.resize(12);
+    expect(desk.take()).toEqual({});
+  });
+
+  test('in one request: what beams that ended had taken stays counted', async () => {
+    const desk = new Desk(model([full()]));
+    const cache = await desk.open({ expectedPromptLength: 0 });
+    cache.resize(4, 4);
+    cache.forkBeams(3);
+    desk.take();
+    cache.resize(8);
+    cache.keepBeam(0);
+    cache.resize(4);
+    expect(desk.take()).toEqual({ allocatedPages: 2, newPages: 2, generationPages: 2 });
+  });
+
+  test('in requests that forked: the fork takes pages, and looks nothing up', async () => {
+    const desk = new Desk(model([full(), windowed(8, 'private')]));
+    const cache = await desk.open({ tokens: seq(8) });
+    cache.resize(12, 6);
+    desk.manager.takeIterationStatistics();
+    desk.manager.takeRequestStatistics();
+    const fork = cache.fork();
+    const taken = desk.manager.takeIterationStatistics();
+    expect(nonZero(taken.get(F as LayerGroupId))).toMatchObject({ allocatedPages: 2, copiedPages: 1 });
+    expect(nonZero(taken.get(W as LayerGroupId))).toMatchObject({ allocatedPages: 3, copiedPages: 2 });
+    expect(desk.manager.takeRequestStatistics()).toMatchObject({ started: 0, lookups: 0 });
+    fork?.resize(8);
+    expect(desk.take()).toEqual({});
+  });
+});
+
 describe('statistics since the beginning', () => {
   test('go on where those of an iteration begin anew', async () => {
     const desk = new Desk(model([full()]));
