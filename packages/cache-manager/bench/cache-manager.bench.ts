@@ -16,6 +16,8 @@ interface Figure {
 }
 
 const ROUNDS = 9;
+/** Rounds of what takes less than a slice of a processor, so that some are not interrupted however busy the machine is. */
+const SHORT_ROUNDS = 300;
 
 declare const process: { memoryUsage(): { heapUsed: number; arrayBuffers: number } };
 declare const performance: { now(): number };
@@ -61,26 +63,25 @@ async function stepFigures(): Promise<Figure[]> {
   const manager = managerOf(hybrid(64, 1 << 16));
   const kv = await resumed(manager);
   kv.resize(64, 0);
-  const steps = 1_000_000;
-  const inside = () => {
+  const inside = (steps: number) => () => {
     for (let i = 0; i < steps; i++) kv.resize(1 + (i & 63), 0);
   };
-  const insideNs = best(inside) / steps;
-  const insideGarbage = garbageOf(inside) / steps;
+  const insideNs = best(inside(10_000), SHORT_ROUNDS) / 10_000;
+  const insideGarbage = garbageOf(inside(1_000_000)) / 1_000_000;
 
   const decoding = await resumed(manager);
   const token = new Uint32Array(1);
   let length = 0;
-  const decode = () => {
-    for (let i = 0; i < 50_000; i++) {
+  const decode = (steps: number) => () => {
+    for (let i = 0; i < steps; i++) {
       decoding.resize(length + 1, length);
       token[0] = length % 50_000;
       decoding.commit(token, NO_SNAPSHOT);
       length++;
     }
   };
-  const decodeNs = best(decode, 5) / 50_000;
-  const decodeGarbage = garbageOf(decode) / 50_000;
+  const decodeNs = best(decode(1000), SHORT_ROUNDS) / 1000;
+  const decodeGarbage = garbageOf(decode(50_000)) / 50_000;
   await manager.close({ force: true });
   return [
     { figure: 'resize inside a block', measured: insideNs, unit: 'ns', target: 200 },
@@ -221,7 +222,7 @@ async function publishedBlockNs(events: KvEventSink | undefined): Promise<number
 // ── Many resident blocks ─────────────────────────────────────────────────────────────────────────────────────────────
 
 const PROMPT_BLOCKS = 16;
-const BATCH = 500;
+const BATCH = 32;
 
 async function residencyFigures(): Promise<Figure[]> {
   const few = await crowded(10_000, 16);
@@ -229,7 +230,7 @@ async function residencyFigures(): Promise<Figure[]> {
   // They take turns, so that a busy moment of the machine hits both alike.
   let fewMs = Number.POSITIVE_INFINITY;
   let manyMs = Number.POSITIVE_INFINITY;
-  for (let round = 0; round < 3 * ROUNDS; round++) {
+  for (let round = 0; round < SHORT_ROUNDS; round++) {
     fewMs = Math.min(fewMs, await few.serve(BATCH));
     manyMs = Math.min(manyMs, await many.serve(BATCH));
   }
