@@ -83,15 +83,15 @@ export class EventRecorder implements PageListener {
     this.#removals = Array.from({ length: groups.length * media.length }, () => []);
   }
 
-  /** Tells that the manager is there. `slotsPerTier` by group. */
+  /** Tells that the manager is there. `slotsPerTier` by pool group. */
   created(slotsPerTier: readonly (readonly number[])[]): void {
-    for (const { id, policy, lifecycle } of this.#groups) {
-      if (policy !== 'private') this.#add({ type: 'created', groupId: id, lifecycle, slotsPerTier: slotsPerTier[id] });
+    for (const { id, policy, lifecycle, poolGroup } of this.#groups) {
+      if (policy !== 'private') this.#add({ type: 'created', groupId: id, lifecycle, slotsPerTier: slotsPerTier[poolGroup] });
     }
   }
 
   listed(page: PageId): void {
-    if (this.#isWhole(page)) this.stored(page, this.#pages.tier[page]);
+    if (this.#isWhole(page)) this.stored(page, 0);
   }
 
   unlisted(page: PageId): void {

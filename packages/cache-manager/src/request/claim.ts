@@ -26,12 +26,12 @@ export function claimMatch(state: RequestState): void {
         group.rules.id,
         matched - last * manager.config.tokensPerBlock,
       );
-      manager.storage.claim(group.statePage);
+      manager.storage.hold(group.statePage);
       continue;
     }
     forEachLiveBlock(group, matched, (ordinal) => {
       const page = manager.tree.pageOf(matcher.blockAt(ordinal), group.rules.id);
-      manager.storage.claim(page);
+      manager.storage.hold(page);
       group.setPage(ordinal, page);
     });
   }

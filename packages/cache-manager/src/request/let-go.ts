@@ -60,7 +60,7 @@ function letGoOf(state: RequestState, group: GroupState, begin: number, end: num
       firstWaiting = Math.min(firstWaiting, ordinal);
       continue;
     }
-    releaseBlock(state, group, ordinal);
+    releaseBlock(state.manager.storage, group, ordinal);
   }
   return firstWaiting;
 }

@@ -35,20 +35,18 @@ export class HostPageDevice implements PageDevice {
 
   execute(commands: readonly PageCommand[]): void {
     for (const command of commands) {
-      command.pools.forEach((pool, index) => {
+      for (const pool of command.pools) {
         const { bytes, spec } = pool as HostPoolMemory;
-        const targetPool = command.kind === 'copy' ? (command.targetPools?.[index] ?? pool) : pool;
-        const target = (targetPool as HostPoolMemory).bytes;
         for (let i = 0; i < command.count; i++) {
           if (command.kind === 'clear') {
             const start = command.slots[i] * spec.slotBytes;
             bytes.fill(0, start, start + spec.slotBytes);
           } else {
             const start = command.sources[i] * spec.slotBytes;
-            target.set(bytes.subarray(start, start + spec.slotBytes), command.targets[i] * spec.slotBytes);
+            bytes.copyWithin(command.targets[i] * spec.slotBytes, start, start + spec.slotBytes);
           }
         }
-      });
+      }
     }
   }
 
