@@ -1,7 +1,7 @@
 import { StateError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { TokenSeq } from '../tree/token-seq.ts';
-import { releaseBlock, releaseStates } from './block-pages.ts';
+import { forEachPage, releasePages } from './block-pages.ts';
 import { letGoPublished } from './let-go.ts';
 import { ensureBlock } from './own-path.ts';
 import { publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
@@ -64,7 +64,8 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
 export function stopCommitting(state: RequestState): void {
   state.manager.checkNotAsking('stopCommitting');
   if (state.status === 'closed') throw new StateError('stop-closed', 'stopCommitting: the request is closed');
-  finish(state, 'copy');
+  // What a suspended request writes again is copied when it resumes: by then it is clear whether anybody else has it.
+  finish(state, state.status === 'suspended' ? 'move' : 'copy');
 }
 
 /** Publishes the tail by moving pages, then gives everything back. Idempotent. */
@@ -72,15 +73,11 @@ export function close(state: RequestState): void {
   if (state.status === 'closed') return;
   state.manager.checkNotAsking('close');
   finish(state, 'move');
-  const { storage } = state.manager;
   for (const group of state.groups) {
     dropScratch(state, group);
     group.hidePages();
   }
-  for (let ordinal = state.numBlocks - 1; ordinal >= 0; ordinal--) {
-    for (const group of state.groups) releaseBlock(storage, group, ordinal);
-  }
-  for (const group of state.groups) releaseStates(storage, group);
+  releasePages(state);
   state.status = 'closed';
   state.manager.open.delete(state);
 }
@@ -93,12 +90,19 @@ export function suspend(state: RequestState): void {
       `suspend-${state.status}`,
       `suspend: the request is ${state.status}; only an active one can be suspended`,
     );
+  takeOffDevice(state);
+  state.manager.recorder.suspended();
+}
+
+/** The same, whoever wants it. */
+export function takeOffDevice(state: RequestState): void {
+  const { storage } = state.manager;
   for (const group of state.groups) {
     dropScratch(state, group);
     group.hidePages();
   }
+  forEachPage(state, (page) => storage.unlock(page));
   state.status = 'suspended';
-  state.manager.recorder.suspended();
 }
 
 function checkCommit(state: RequestState, count: number): void {

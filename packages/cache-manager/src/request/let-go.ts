@@ -60,7 +60,7 @@ function letGoOf(state: RequestState, group: GroupState, begin: number, end: num
       firstWaiting = Math.min(firstWaiting, ordinal);
       continue;
     }
-    releaseBlock(state.manager.storage, group, ordinal);
+    releaseBlock(state, group, ordinal);
   }
   return firstWaiting;
 }

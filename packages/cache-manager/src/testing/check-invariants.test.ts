@@ -51,12 +51,12 @@ describe('a contradiction is found', () => {
     ['a slot that nobody owns', (state) => void state.storage.takeSlot(0), /free and .* owned of/],
     [
       'a held page in the queue',
-      (state) => state.storage.poolGroups[0].droppable.push(request(state).groups[0].page(0)),
+      (state) => state.storage.poolGroups[0].queue.push(request(state).groups[0].page(0)),
       /is queued/,
     ],
     [
       'a droppable page outside the queue',
-      (state) => state.storage.poolGroups[0].droppable.remove(state.storage.poolGroups[0].droppable.first()),
+      (state) => state.storage.poolGroups[0].queue.remove(state.storage.poolGroups[0].queue.first()),
       /is not queued/,
     ],
     [
