@@ -62,7 +62,7 @@ export type { PoolGroupPeaks } from './statistics/pool-group-peaks.ts';
 export type { RequestStatistics } from './statistics/request-statistics.ts';
 export type { CacheStatistics, GroupStatistics, IterationStatistics, PoolGroupStatistics } from './statistics/statistics.ts';
 export { HostPageDevice, HostPoolMemory } from './tiers/host-page-device.ts';
-export { MemoryTierStore } from './tiers/memory-tier-store.ts';
+export { MemoryTierStore } from './tiers/stores/memory-tier-store.ts';
 // Names of blocks for the outside
 export { type BlockKey, blockKey, blockKeys, rootKey } from './tree/block-key.ts';
 export { multimodalTokens } from './tree/multimodal-tokens.ts';

@@ -27,9 +27,9 @@ interface Exchange {
 }
 
 /**
- * Makes the pages whose content the device has to copy or clear, except those that have come from a colder tier already. That is the part of a resume that can still throw, so nothing
- * else has changed when it does: where only the slots of declined claims are left, it writes into those and gives up the claims
- * when the device has taken the commands.
+ * Makes the pages whose content the device has to copy or clear, except those that have come from a colder tier already. That
+ * is the part of a resume that can still throw, so nothing else has changed when it does: where only the slots of declined
+ * claims are left, it writes into those and gives up the claims when the device has taken the commands.
  */
 export function createFilledPages(
   state: RequestState,
@@ -43,7 +43,8 @@ export function createFilledPages(
     if (target.page !== NONE || !isFilled(target)) continue;
     const { poolGroup, id } = target.group.rules;
     let page: PageId;
-    if (evictor.tryFree(poolGroup, 1)) {
+    // What is left to be moved must do for the other pages, too.
+    if (evictor.tryFree(poolGroup, 1, true)) {
       page = target.page = storage.createHeld(id, target.priority);
       created.push(page);
     } else {
@@ -64,12 +65,12 @@ export function createFilledPages(
 
 /** Makes the other pages. The declined claims were let go of. */
 export function createEmptyPages(state: RequestState, planned: readonly NewPage[]): void {
-  const { storage, evictor } = state.manager;
-  for (const target of planned) {
-    if (target.page !== NONE) continue;
-    evictor.tryFree(target.group.rules.poolGroup, 1);
-    target.page = storage.createHeld(target.group.rules.id, target.priority);
-  }
+  const { storage, demand } = state.manager;
+  const missing = planned.filter(({ page }) => page === NONE);
+  demand.reset();
+  for (const { group } of missing) demand.want(group.rules.poolGroup, 1);
+  demand.makeRoom();
+  for (const target of missing) target.page = storage.createHeld(target.group.rules.id, target.priority);
 }
 
 /** Makes a page the request's own. The page that it is a copy of is let go. The request counts as suspended still. */

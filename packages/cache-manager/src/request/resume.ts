@@ -35,6 +35,8 @@ export async function resume(state: RequestState, options: ResumeOptions): Promi
   const boarding = new Boarding(storage, 0);
   pinAll(plan, boarding);
   try {
+    // All at once, unless it takes the slots of declined claims: these are let go when the device has not refused.
+    if (admits(state, plan, selection, false)) state.manager.demand.makeRoom();
     activate(state, plan, selection);
   } finally {
     boarding.end();
@@ -203,13 +205,10 @@ function board(state: RequestState, plan: ResumePlan): Boarding {
  * throw comes first: the device may refuse the copies.
  */
 function activate(state: RequestState, { created }: ResumePlan, selection: Selection): void {
-  const { evictor, recorder, storage } = state.manager;
+  const { recorder, storage } = state.manager;
   createFilledPages(state, created, (group) => isDeclined(state, group, selection));
   if (state.resumedBefore) {
-    for (const group of state.groups) {
-      evictor.tryFree(group.rules.poolGroup, numScratchSlots(state, group, state.history, state.capacity));
-      takeScratch(state, group, state.history, state.capacity);
-    }
+    for (const group of state.groups) takeScratch(state, group, state.history, state.capacity);
     recorder.resumed();
   } else {
     for (const group of state.groups) {

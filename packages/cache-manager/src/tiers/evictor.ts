@@ -63,8 +63,12 @@ export class Evictor {
     return slots.free + numDroppable + (held > 0 ? Math.min(held, this.roomIn(tier + 1, group, shielded)) : 0);
   }
 
-  /** Evicts until every pool group of a tier has the wanted slots free. Only after `canFree`. */
-  free(tier: number, wanted: Int32Array): void {
+  /**
+   * Evicts until every pool group of a tier has the wanted slots free. Only after `canFree`.
+   *
+   * @param frugal more room is wanted in a moment: nothing goes down that need not
+   */
+  free(tier: number, wanted: Int32Array, frugal = false): void {
     const storage = this.#storage;
     const { groups } = storage.tiers[tier];
     if (tier === storage.lastTier) {
@@ -74,7 +78,7 @@ export class Evictor {
       return;
     }
     if (groups.every(({ slots }, group) => slots.free >= wanted[group])) return;
-    const victims = this.#chooseVictims(tier, wanted);
+    const victims = this.#chooseVictims(tier, wanted, frugal);
     // Held pages first: what nobody holds must not take the room below that they need.
     for (const page of victims.held) {
       if (!this.#sendHeld(page, tier, true))
@@ -85,20 +89,22 @@ export class Evictor {
       // Dropping one page may take others along, of this list too.
       if (!this.#isDroppable(page, tier)) continue;
       const group = storage.groupIn(tier, storage.pages.lifecycle[page]);
-      if (groups[group].slots.free < wanted[group]) this.#sendOrDrop(page, tier);
+      if (groups[group].slots.free >= wanted[group]) continue;
+      if (frugal) storage.drop(page);
+      else this.#sendOrDrop(page, tier);
     }
     this.#offload.flush();
   }
 
-  /** Makes so many slots of one pool group of the device free, if that can be done at once. */
-  tryFree(poolGroup: number, count: number): boolean {
+  /** Makes so many slots of one pool group of the device free, if that can be done at once. `frugal`: see `free`. */
+  tryFree(poolGroup: number, count: number, frugal = false): boolean {
     const { slots } = this.#storage.poolGroups[poolGroup];
     if (slots.free >= count) return true;
     const one = new Int32Array(this.#storage.poolGroups.length);
     one[poolGroup] = count - slots.free;
     if (!this.canFree(0, one)) return false;
     one[poolGroup] = count;
-    this.free(0, one);
+    this.free(0, one, frugal);
     return true;
   }
 
@@ -123,13 +129,13 @@ export class Evictor {
     return this.#slot(1, storage.groupIn(1, storage.pages.lifecycle[page]), priority, false);
   }
 
-  #chooseVictims(tier: number, wanted: Int32Array): { held: PageId[]; droppable: PageId[] } {
+  #chooseVictims(tier: number, wanted: Int32Array, frugal: boolean): { held: PageId[]; droppable: PageId[] } {
     const storage = this.#storage;
     const { pages } = storage;
     const { groups } = storage.tiers[tier];
     const must = groups.map(({ slots, numDroppable }, group) => Math.max(0, wanted[group] - slots.free - numDroppable));
     // Held pages that may go although droppable ones would do: by the order of the queue they are due.
-    const spare = storage.tiers[tier + 1].groups.map((_, group) => this.roomIn(tier + 1, group));
+    const spare = storage.tiers[tier + 1].groups.map((_, group) => (frugal ? 0 : this.roomIn(tier + 1, group)));
     let bytes = 0;
     must.forEach((count, group) => {
       const below = this.#groupBelow(tier, group);

@@ -1,4 +1,4 @@
-import type { TierStore } from '../ports/tier-store.ts';
+import type { TierStore } from '../../ports/tier-store.ts';
 
 /** A disk tier that is none: pages in a map. For tests, and the reference for other stores. */
 export class MemoryTierStore implements TierStore {
