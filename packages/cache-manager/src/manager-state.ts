@@ -3,7 +3,6 @@ import { StateError } from '@bufferwise/core-policy';
 import type { StorageLayout } from '@bufferwise/scratch-allocator';
 import type { EventRecorder } from './events/event-recorder.ts';
 import { MAX_PRIORITY } from './eviction/lru-queue.ts';
-import type { PageId } from './page/page-table.ts';
 import type { GroupRules } from './request/group-rules.ts';
 import { losePages } from './request/lose-pages.ts';
 import type { Matcher } from './request/match.ts';
@@ -76,7 +75,11 @@ export class ManagerState {
     this.storage = parts.storage;
     this.tree = parts.tree;
     this.matcher = parts.matcher;
-    this.offload = new Offload(parts.storage, (pages) => this.losePages(pages));
+    this.offload = new Offload(
+      parts.storage,
+      (pages) => losePages(this, pages),
+      () => this.afterCall(),
+    );
     this.evictor = new Evictor(parts.storage, this.offload);
     this.demand = new Demand(parts.storage, this.evictor);
     this.plan = new ResizePlan(parts.groups.length);
@@ -100,12 +103,6 @@ export class ManagerState {
   afterCall(): void {
     for (const gauge of this.peaks) gauge.sample();
     this.events?.flush();
-  }
-
-  /** See `losePages`. */
-  losePages(pages: readonly PageId[]): void {
-    losePages(this, pages);
-    this.afterCall();
   }
 
   /** A number for a new request. */

@@ -3,6 +3,7 @@ import type { PageId } from '../page/page-table.ts';
 import { Demand } from '../storage/demand.ts';
 import { Boarding } from '../tiers/boarding.ts';
 import { forEachPage } from './block-pages.ts';
+import { losePages } from './lose-pages.ts';
 import type { RequestState } from './request-state.ts';
 import { checkSame, checkSuspended } from './resume.ts';
 
@@ -42,7 +43,7 @@ export async function prefetch(state: RequestState, tier: number): Promise<boole
         return true;
       }
       boarding.cancel();
-      manager.losePages(damaged);
+      losePages(manager, damaged);
     } finally {
       boarding.cancel();
     }

@@ -10,6 +10,7 @@ import { forEachLiveBlock } from './claim.ts';
 import { createEmptyPages, createFilledPages, installPage, type NewPage } from './first-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { letGoStale } from './let-go.ts';
+import { losePages } from './lose-pages.ts';
 import type { RequestState } from './request-state.ts';
 import { addScratchDemand, numScratchSlots, takeScratch } from './scratch.ts';
 import { type ResumeOptions, readSelection, type Selection } from './selection.ts';
@@ -100,7 +101,7 @@ async function resumeLater(state: RequestState, selection: Selection, beginnings
       return true;
     }
     boarding.cancel();
-    state.manager.losePages(damaged);
+    losePages(state.manager, damaged);
   } catch (error) {
     boarding.cancel();
     if (gaveUp && state.status === 'suspended' && state.beginnings === beginnings) beginAgain(state);

@@ -25,6 +25,8 @@ export interface StorageOptions {
 export interface PageTraffic {
   /** A page is in another tier from now on. Its block, if any, lists it as before. */
   moved(page: PageId, from: number, to: number): void;
+  /** The same, without its bytes being carried. */
+  swapped(page: PageId, from: number, to: number): void;
   /** A copy of a page has come into another tier. */
   copied(page: PageId, to: number): void;
   /** A page is about to be dropped to make room. */
@@ -336,7 +338,7 @@ export class StorageManager {
     pages.tier[warm] = tier;
     pages.slot[warm] = slot;
     this.requeue(cold);
-    this.traffic?.moved(cold, tier, 0);
+    this.traffic?.swapped(cold, tier, 0);
   }
 
   /** Puts a page behind all others of its queue, takes it out, or leaves it out: as its state has it. */

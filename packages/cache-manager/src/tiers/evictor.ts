@@ -4,7 +4,7 @@ import type { StorageManager } from '../storage/storage-manager.ts';
 import { InvariantError } from '../testing/invariant-error.ts';
 import type { Offload } from './offload.ts';
 
-/** How many held pages of a pool group may not be moved, besides those that are in no queue. */
+/** How many held pages in a queue may not be moved all the same. */
 export type Shielded = (tier: number, group: number) => number;
 
 const nothingShielded: Shielded = () => 0;
@@ -13,17 +13,17 @@ const nothingShielded: Shielded = () => 0;
  * Makes room in a tier by sending pages to the next colder one, which makes room in the same way, down to the last, where they
  * are dropped.
  *
- * Victims go by the order of their queue. A droppable one is dropped where nothing colder has room for it, or where too much
- * is under way already. A held one that finds no room below is passed over as long as droppable ones are left: to fail a step
- * for its sake would help nobody.
+ * Victims go by the order of their queue. A droppable one is dropped where the next tier has no room for it, or where too much
+ * is under way already. A held one goes to the first colder tier that takes it, past full ones if need be; one that finds no
+ * room at all is passed over as long as droppable ones are left: to fail a step for its sake would help nobody.
  *
- * `canFree` says whether `free` will do, before anything changes. It counts on droppable pages alone where it can; only what
- * these do not cover must be held pages that go down.
+ * `canFree` says whether `free` will do, before anything changes. It counts on droppable pages where it can; only what these
+ * do not cover must be held pages that go down.
  */
 export class Evictor {
   readonly #storage: StorageManager;
   readonly #offload: Offload;
-  /** Staging bytes that held pages on this call's list will need; droppable ones must leave them. */
+  /** Staging bytes that held pages on this call's list will need; all others must leave them. */
   #reserved = 0;
 
   constructor(storage: StorageManager, offload: Offload) {
@@ -38,29 +38,18 @@ export class Evictor {
   canFree(tier: number, shortages: Int32Array, shielded: Shielded = nothingShielded, inTime = false): boolean {
     const storage = this.#storage;
     const incoming = new Map<number, number>();
+    let bytes = 0;
     for (let group = 0; group < shortages.length; group++) {
-      const { numDroppable, numHeld } = storage.tiers[tier].groups[group];
+      const { numDroppable, numHeld, slotBytes } = storage.tiers[tier].groups[group];
       const held = shortages[group] - numDroppable;
       if (held <= 0) continue;
       if (held > numHeld - shielded(tier, group)) return false;
       const below = this.#groupBelow(tier, group);
       incoming.set(below, (incoming.get(below) ?? 0) + held);
+      bytes += held * slotBytes;
     }
-    let bytes = 0;
-    for (const [group, count] of incoming) {
-      if (count > this.roomIn(tier + 1, group, shielded) || !this.#reserveFor(tier + 1, group, count)) return false;
-      bytes += this.#stagingFor(tier + 1, group, count);
-    }
-    return inTime || bytes <= storage.staging.free;
-  }
-
-  /** Pages that the next warmer tier could send to a pool group at once, were there no bound on bytes under way. */
-  roomIn(tier: number, group: number, shielded: Shielded = nothingShielded): number {
-    const storage = this.#storage;
-    if (tier > storage.lastTier) return 0;
-    const { slots, numDroppable, numHeld } = storage.tiers[tier].groups[group];
-    const held = numHeld - shielded(tier, group);
-    return slots.free + numDroppable + (held > 0 ? Math.min(held, this.roomIn(tier + 1, group, shielded)) : 0);
+    for (const [group, count] of incoming) if (!this.#reserveBelow(tier, group, count)) return false;
+    return inTime || bytes === 0 || bytes <= storage.staging.free;
   }
 
   /**
@@ -80,19 +69,17 @@ export class Evictor {
     if (groups.every(({ slots }, group) => slots.free >= wanted[group])) return;
     const victims = this.#chooseVictims(tier, wanted, frugal);
     // Held pages first: what nobody holds must not take the room below that they need.
-    for (const page of victims.held) {
-      if (!this.#sendHeld(page, tier, true))
-        throw new InvariantError([`page ${page} was to leave tier ${tier} and finds no room below`]);
-    }
+    for (const page of victims.held) this.#sendListed(page, tier);
     this.#reserved = 0;
-    for (const page of victims.droppable) {
+    const first = frugal ? victims.droppable.length : this.#firstToSend(victims.droppable, tier);
+    victims.droppable.forEach((page, index) => {
       // Dropping one page may take others along, of this list too.
-      if (!this.#isDroppable(page, tier)) continue;
+      if (!this.#isDroppable(page, tier)) return;
       const group = storage.groupIn(tier, storage.pages.lifecycle[page]);
-      if (groups[group].slots.free >= wanted[group]) continue;
-      if (frugal) storage.drop(page);
+      if (groups[group].slots.free >= wanted[group]) return;
+      if (index < first) storage.drop(page);
       else this.#sendOrDrop(page, tier);
-    }
+    });
     this.#offload.flush();
   }
 
@@ -120,13 +107,13 @@ export class Evictor {
   }
 
   /**
-   * A slot of the next colder tier for a page of the device's that is to be copied there, or NONE. Nobody holds the copy yet,
-   * so it takes the room of what is worth no more.
+   * A slot of the first colder tier for a copy of a page of the device, or NONE. Nobody holds the copy, so it takes the room of
+   * what is worth no more.
    */
   slotForCopy(page: PageId, priority: number): number {
     const storage = this.#storage;
     if (storage.lastTier === 0 || storage.staging.free < storage.bytesOf(page)) return NONE;
-    return this.#slot(1, storage.groupIn(1, storage.pages.lifecycle[page]), priority, false);
+    return this.#slot(1, storage.groupIn(1, storage.pages.lifecycle[page]), priority);
   }
 
   #chooseVictims(tier: number, wanted: Int32Array, frugal: boolean): { held: PageId[]; droppable: PageId[] } {
@@ -135,18 +122,15 @@ export class Evictor {
     const { groups } = storage.tiers[tier];
     const must = groups.map(({ slots, numDroppable }, group) => Math.max(0, wanted[group] - slots.free - numDroppable));
     // Held pages that may go although droppable ones would do: by the order of the queue they are due.
-    const spare = storage.tiers[tier + 1].groups.map((_, group) => (frugal ? 0 : this.roomIn(tier + 1, group)));
-    let bytes = 0;
+    const spare = storage.tiers[tier + 1].groups.map((_, group) => (frugal ? 0 : this.#roomBelow(tier, group)));
+    this.#reserved = 0;
     must.forEach((count, group) => {
-      const below = this.#groupBelow(tier, group);
-      spare[below] -= count;
-      bytes += this.#stagingFor(tier + 1, below, count);
+      spare[this.#groupBelow(tier, group)] -= count;
+      this.#reserved += count * groups[group].slotBytes;
     });
-    this.#reserved = bytes;
-    let spareBytes = storage.staging.free - bytes;
     const held: PageId[] = [];
     const droppable: PageId[] = [];
-    groups.forEach(({ slots, queue, slotBytes }, group) => {
+    groups.forEach(({ slots, queue }, group) => {
       const below = this.#groupBelow(tier, group);
       let missing = wanted[group] - slots.free;
       if (missing <= 0) return;
@@ -155,10 +139,9 @@ export class Evictor {
         else if (must[group] > 0) {
           must[group]--;
           held.push(page);
-        } else if (spare[below] > 0 && spareBytes >= slotBytes && this.#reserve(tier + 1, below, 1)) {
+        } else if (spare[below] > 0 && this.#mayStage(page)) {
           spare[below]--;
-          spareBytes -= slotBytes;
-          this.#reserved += slotBytes;
+          this.#reserved += storage.bytesOf(page);
           held.push(page);
         } else continue;
         if (--missing === 0) break;
@@ -167,66 +150,88 @@ export class Evictor {
     return { held, droppable };
   }
 
+  /**
+   * Where not all victims can go down, the last of them do: those before were let go earlier, or stand further back in their
+   * sequence, and would be of no use without the others.
+   */
+  #firstToSend(victims: readonly PageId[], tier: number): number {
+    const storage = this.#storage;
+    const room = storage.tiers[tier + 1].groups.map(({ slots, numDroppable }) => slots.free + numDroppable);
+    let bytes = storage.staging.free;
+    let first = victims.length;
+    while (first > 0) {
+      const page = victims[first - 1];
+      const below = storage.groupIn(tier + 1, storage.pages.lifecycle[page]);
+      bytes -= storage.bytesOf(page);
+      if (bytes < 0 || --room[below] < 0) break;
+      first--;
+    }
+    return first;
+  }
+
+  /** A held page that this call counts on goes down: to the next tier, or past it. */
+  #sendListed(page: PageId, tier: number): void {
+    const storage = this.#storage;
+    for (let below = tier + 1; below <= storage.lastTier; below++) {
+      const slot = this.#slot(below, storage.groupIn(below, storage.pages.lifecycle[page]), storage.pages.priority[page], true);
+      if (slot === NONE) continue;
+      this.#reserved -= storage.bytesOf(page);
+      this.#offload.send(page, below, slot);
+      return;
+    }
+    throw new InvariantError([`page ${page} was to leave tier ${tier} and finds no room below`]);
+  }
+
+  /** A held page goes down, if that takes nothing from those that this call counts on. */
+  #sendHeld(page: PageId, tier: number): boolean {
+    if (!this.#mayStage(page)) return false;
+    const { pages } = this.#storage;
+    const slot = this.#slot(tier + 1, this.#storage.groupIn(tier + 1, pages.lifecycle[page]), pages.priority[page], true);
+    if (slot === NONE) return false;
+    this.#offload.send(page, tier + 1, slot);
+    return true;
+  }
+
   /** A droppable page goes down if it can, else it vanishes. */
   #sendOrDrop(page: PageId, tier: number): void {
     const storage = this.#storage;
-    if (storage.passesDown(tier) && storage.pages.landing[page] === 0 && this.#mayStage(page)) {
-      const below = storage.groupIn(tier + 1, storage.pages.lifecycle[page]);
-      const slot = this.#slotBelow(tier, page, false);
+    const { pages } = storage;
+    if (storage.passesDown(tier) && pages.landing[page] === 0 && this.#mayStage(page)) {
+      const below = storage.groupIn(tier + 1, pages.lifecycle[page]);
+      const slot = this.#slot(tier + 1, below, pages.priority[page]);
       if (!this.#isDroppable(page, tier)) {
         // What made room for it took it out of the tree.
-        if (slot !== NONE) this.#releaseBelow(tier, below, slot);
+        if (slot !== NONE) storage.tiers[tier + 1].groups[below].slots.release(slot);
         return;
       }
       if (slot !== NONE) {
-        this.#offload.send(page, slot);
+        this.#offload.send(page, tier + 1, slot);
         return;
       }
     }
     storage.drop(page);
   }
 
-  /** A held page goes down, if it can. `must`: it is on the list of this call, and counted on. */
-  #sendHeld(page: PageId, tier: number, must: boolean): boolean {
-    if (!must && !this.#mayStage(page)) return false;
-    const slot = this.#slotBelow(tier, page, must);
-    if (slot === NONE) return false;
-    if (must) this.#reserved -= this.#storage.bytesOf(page);
-    this.#offload.send(page, slot);
-    return true;
-  }
-
-  #slotBelow(tier: number, page: PageId, must: boolean): number {
-    const below = this.#storage.groupIn(tier + 1, this.#storage.pages.lifecycle[page]);
-    return this.#slot(tier + 1, below, this.#storage.pages.priority[page], must);
-  }
-
   /** A slot of a colder tier, free or made free; NONE when there is none for a page of that priority. */
-  #slot(tier: number, group: number, priority: number, must: boolean): number {
+  #slot(tier: number, group: number, priority: number, isHeld = false): number {
     const home = this.#storage.tiers[tier].groups[group];
-    if (home.slots.free === 0 && !this.#displace(tier, group, priority, must)) return NONE;
+    if (home.slots.free === 0 && !this.#displace(tier, group, priority, isHeld)) return NONE;
     return this.#reserve(tier, group, 1) ? home.take() : NONE;
   }
 
-  /** Makes one slot of a colder tier free. Nobody's page does not displace what matters more. */
-  #displace(tier: number, group: number, priority: number, must: boolean): boolean {
+  /** Makes one slot of a colder tier free. What nobody holds does not displace what matters more. */
+  #displace(tier: number, group: number, priority: number, isHeld: boolean): boolean {
     const { pages } = this.#storage;
     const { queue, slots } = this.#storage.tiers[tier].groups[group];
     for (const page of queue) {
       if (pages.queued[page] === QUEUED_DROPPABLE) {
-        if (!must && pages.priority[page] > priority) return false;
+        if (!isHeld && pages.priority[page] > priority) return false;
         this.#sendOrDrop(page, tier);
         return slots.free > 0;
       }
-      if (this.#sendHeld(page, tier, false)) return true;
+      if (this.#sendHeld(page, tier)) return true;
     }
-    if (!must) return false;
-    for (const page of queue) if (this.#sendHeld(page, tier, true)) return true;
     return false;
-  }
-
-  #releaseBelow(tier: number, group: number, slot: number): void {
-    this.#storage.tiers[tier + 1].groups[group].slots.release(slot);
   }
 
   #isDroppable(page: PageId, tier: number): boolean {
@@ -239,18 +244,25 @@ export class Evictor {
     return this.#storage.staging.free - this.#reserved >= this.#storage.bytesOf(page);
   }
 
-  /** Bytes that will be under way when so many pages enter a pool group and push others further down. */
-  #stagingFor(tier: number, group: number, count: number): number {
-    if (tier > this.#storage.lastTier || count <= 0) return 0;
-    const { slots, numDroppable, slotBytes } = this.#storage.tiers[tier].groups[group];
-    return count * slotBytes + this.#stagingFor(tier + 1, group, count - slots.free - numDroppable);
+  /** Held pages that the colder tiers together can take in: as many as have no held page there yet. */
+  #roomBelow(tier: number, group: number): number {
+    let room = 0;
+    for (let below = tier + 1; below <= this.#storage.lastTier; below++) {
+      const { slots, numDroppable } = this.#storage.tiers[below].groups[group];
+      room += slots.free + numDroppable;
+    }
+    return room;
   }
 
-  /** Makes sure that there is memory for pages that enter a pool group, and for those that they push further down. */
-  #reserveFor(tier: number, group: number, count: number): boolean {
-    if (tier > this.#storage.lastTier || count <= 0) return true;
-    const { slots, numDroppable } = this.#storage.tiers[tier].groups[group];
-    return this.#reserve(tier, group, count) && this.#reserveFor(tier + 1, group, count - slots.free - numDroppable);
+  /** Whether the colder tiers have room for so many held pages, and memory. */
+  #reserveBelow(tier: number, group: number, count: number): boolean {
+    let left = count;
+    for (let below = tier + 1; left > 0 && below <= this.#storage.lastTier; below++) {
+      const { slots, numDroppable } = this.#storage.tiers[below].groups[group];
+      const here = Math.min(left, slots.free + numDroppable);
+      if (here > 0 && this.#reserve(below, group, here)) left -= here;
+    }
+    return left === 0;
   }
 
   /** Makes sure that there is memory for more pages. */

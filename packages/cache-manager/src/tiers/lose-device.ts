@@ -2,6 +2,7 @@ import type { ManagerState } from '../manager-state.ts';
 import type { PageId } from '../page/page-table.ts';
 import type { PageDevice } from '../ports/page-device.ts';
 import { takeOffDevice } from '../request/commit.ts';
+import { losePages } from '../request/lose-pages.ts';
 
 /**
  * The device is gone, and what only it held is lost. Active requests are suspended; those that lost pages which they need
@@ -15,7 +16,7 @@ export function loseDevice(manager: ManagerState): void {
   for (const request of open) if (request.status === 'active') takeOffDevice(request);
   const lost: PageId[] = [];
   for (let page = 0; page < pages.size; page++) if (pages.isLive(page) && pages.tier[page] === 0) lost.push(page);
-  manager.losePages(lost);
+  losePages(manager, lost);
   storage.loseDevice();
 }
 

@@ -1,5 +1,6 @@
-import { type PageId, QUEUED_NOT } from '../page/page-table.ts';
+import { type PageId, QUEUED_DROPPABLE, QUEUED_NOT } from '../page/page-table.ts';
 import type { StorageManager } from '../storage/storage-manager.ts';
+import type { TierGroup } from '../storage/tier.ts';
 import type { Landing } from './landings.ts';
 
 /** A page that has its slot in a colder tier, and the slot of the device that its bytes are read from. */
@@ -19,34 +20,37 @@ export type LosePages = (pages: readonly PageId[]) => void;
 export class Offload {
   readonly #storage: StorageManager;
   readonly #lose: LosePages;
+  readonly #ended: () => void;
   /** Reads not handed in yet, by pool group of the device. */
   readonly #readings: Reading[][];
 
-  constructor(storage: StorageManager, lose: LosePages) {
+  /** @param ended called when pages that were on their way have landed, came back, or are lost */
+  constructor(storage: StorageManager, lose: LosePages, ended: () => void) {
     this.#storage = storage;
     this.#lose = lose;
+    this.#ended = ended;
     this.#readings = storage.poolGroups.map(() => []);
   }
 
-  /** A page sets out for a slot of the next colder tier, which is its own already. Then `flush`. */
-  send(page: PageId, slot: number): void {
+  /** A page sets out for a slot of a colder tier, which is its own already. Then `flush`. */
+  send(page: PageId, target: number, slot: number): void {
     const storage = this.#storage;
     const { pages } = storage;
     const tier = pages.tier[page];
     if (tier === 0) {
       const deviceSlot = pages.slot[page];
-      storage.moveTo(page, 1, slot);
+      storage.moveTo(page, target, slot);
       this.readInto(page, deviceSlot);
       return;
     }
     const memory = storage.tiers[tier].memory;
     const bytes = memory?.view(storage.groupIn(tier, pages.lifecycle[page]), pages.slot[page])?.slice() as Uint8Array;
-    storage.moveTo(page, tier + 1, slot);
+    storage.moveTo(page, target, slot);
     storage.staging.take(bytes.length);
     void this.#sink(page, tier, bytes);
   }
 
-  /** A page that has a slot in the first colder tier gets the bytes of a slot of the device. Then `flush`. */
+  /** A page that has a slot in a colder tier gets the bytes of a slot of the device. Then `flush`. */
   readInto(page: PageId, deviceSlot: number): void {
     const storage = this.#storage;
     storage.staging.take(storage.bytesOf(page));
@@ -132,11 +136,21 @@ export class Offload {
     const storage = this.#storage;
     const { memory, groups } = storage.tiers[tier];
     const group = storage.groupIn(tier, storage.pages.lifecycle[page]);
+    if (groups[group].slots.free === 0 && storage.pages.holds[page] > 0) this.#dropOne(groups[group]);
     if (groups[group].slots.free === 0 || !memory?.reserve(group, groups[group].numUsed + 1)) return false;
     storage.moveTo(page, tier, groups[group].take());
     memory.write(group, storage.pages.slot[page], bytes);
     this.#landed(page);
     return true;
+  }
+
+  /** What somebody needs comes before what nobody holds. */
+  #dropOne({ queue }: TierGroup): void {
+    for (const page of queue) {
+      if (this.#storage.pages.queued[page] !== QUEUED_DROPPABLE) continue;
+      this.#storage.drop(page);
+      return;
+    }
   }
 
   #end(landing: Landing, lost: readonly PageId[]): void {
@@ -146,6 +160,7 @@ export class Offload {
     for (const page of stillLost) landings.remove(page);
     if (stillLost.length > 0) this.#lose(stillLost);
     landings.end(landing);
+    this.#ended();
   }
 }
 

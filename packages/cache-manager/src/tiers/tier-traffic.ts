@@ -1,3 +1,4 @@
+import { NONE } from '../columns.ts';
 import type { EventRecorder } from '../events/event-recorder.ts';
 import type { PageId } from '../page/page-table.ts';
 import type { StatisticsRecorder } from '../statistics/statistics-recorder.ts';
@@ -18,7 +19,11 @@ export class TierTraffic implements PageTraffic {
   moved(page: PageId, from: number, to: number): void {
     if (from === 0) this.#recorder.moved('offloaded', this.#groupOf(page), 1);
     else if (to === 0) this.#recorder.moved('onboarded', this.#groupOf(page), 1);
-    if (this.#storage.pages.block[page] >= 0) this.#events?.moved(page, from, to);
+    this.swapped(page, from, to);
+  }
+
+  swapped(page: PageId, from: number, to: number): void {
+    if (this.#storage.pages.block[page] !== NONE) this.#events?.moved(page, from, to);
   }
 
   copied(page: PageId, to: number): void {

@@ -1,6 +1,8 @@
+import { defineCacheConfig } from '@bufferwise/core-policy';
 import { describe, expect, test } from 'vitest';
+import { HostPageDevice, HostPoolMemory, KvCacheManager, type PoolSpec } from '../../src/index.ts';
 import { scenario } from '../support/scenario.ts';
-import { full, model, recurrent, Stage, seq, windowed } from '../support/stage.ts';
+import { full, GRAIN_BYTES, model, recurrent, Stage, seq, windowed } from '../support/stage.ts';
 
 /** Tokens that no other text begins with. */
 const text = (name: number, count: number) => seq(count).map((token) => name * 1000 + token);
@@ -230,76 +232,147 @@ describe('counts', () => {
 });
 
 describe('quotas', () => {
-  /** Six sequences of eight pages, two of them suspended; quotas in pages. */
-  async function crowd(): Promise<{
-    stage: Stage;
-    resize: (tier: number, pages: number) => Promise<boolean>;
-    suspended: ReturnType<Stage['open']>[];
-  }> {
-    const stage = new Stage(model([full()], { slots: 16, hostSlots: 32, diskSlots: 32, maxUtilForResume: 1 }));
-    const page = stage.manager.layout.pageBytes(0 as never);
+  const PAGE = GRAIN_BYTES / 8;
+
+  /** Eleven sequences of seven pages through all tiers, the first two of them suspended. */
+  async function crowd() {
+    const config = model([full()], { slots: 8, hostSlots: 32, diskSlots: 32, maxUtilForResume: 1 });
+    const tiers = [{ tier: 'device' as const, quota: 16 * PAGE }, ...config.tiers.slice(1)];
+    const stage = new Stage({ ...config, tiers });
     const suspended = [];
     for (const name of [1, 2]) {
       const player = await stage.start();
-      expect(player.extend(text(name, 32))).toBe(true);
+      expect(player.extend(text(name, 28))).toBe(true);
       player.suspend();
       suspended.push(player);
     }
-    for (const name of [3, 4, 5, 6]) {
-      await stage.donate(text(name, 32), [32]);
+    for (let name = 3; name <= 11; name++) {
+      await stage.donate(text(name, 28), [28]);
       await stage.manager.settled();
     }
-    return { stage, suspended, resize: (tier, pages) => stage.manager.resizeTier(tier, pages * page) };
+    const resize = (tier: number, pages: number) => stage.manager.resizeTier(tier, pages * PAGE);
+    return { stage, first: suspended[0], second: suspended[1], resize };
   }
 
-  test('shrink around suspended requests, of which as many resume as there is room for, and grow again', async () => {
-    const { stage, suspended, resize } = await crowd();
-    expect(stage.used(0)).toEqual([16, 32, 0]);
-    expect(await resize(2, 16)).toBe(true);
-    expect(await resize(1, 8)).toBe(true);
+  test('shrink around two suspended requests, of which one resumes; grow, and prefetch lets both resume', async () => {
+    const { stage, first, second, resize } = await crowd();
+    expect(stage.used(0).map((used) => used > 0)).toEqual([true, true, true]);
+    expect([await resize(0, 8), await resize(1, 4), await resize(2, 8)]).toEqual([true, true, true]);
     await stage.manager.settled();
-    expect(stage.used(0)[1]).toBe(8);
-    expect(await suspended[0].resume()).toBe(true);
-    expect(await suspended[1].resume()).toBe(true);
-    suspended[0].suspend();
-    suspended[1].suspend();
+    expect([0, 1, 2].map((tier) => stage.slots(0, tier).total)).toEqual([8, 4, 8]);
+    expect(await first.resume()).toBe(true);
+    expect(await second.resume()).toBe(false);
+    first.suspend();
+
+    expect([await resize(0, 16), await resize(1, 32), await resize(2, 32)]).toEqual([true, true, true]);
+    const [onDevice] = stage.used(0);
+    expect(await second.kv.prefetch(1)).toBe(true);
+    await stage.manager.settled();
+    expect(stage.used(0)).toEqual([onDevice, stage.used(0)[1], 0]);
+    const waiting = [0, 1].map((tier) => stage.slots(0, tier).evictable);
+    expect(waiting).toEqual(stage.used(0).slice(0, 2));
+    expect([await first.resume(), await second.resume()]).toEqual([true, true]);
+    first.verify();
+    second.verify();
     await stage.finish();
   });
 
   test('that cannot hold what is held are refused, and nothing has changed', async () => {
-    const { stage, suspended, resize } = await crowd();
-    expect(await suspended[0].resume()).toBe(true);
-    expect(await suspended[1].resume()).toBe(true);
+    const { stage, first, second, resize } = await crowd();
+    expect([await first.resume(), await second.resume()]).toEqual([true, true]);
     const before = [0, 1, 2].map((tier) => stage.manager.storageStatistics(tier));
     expect(await resize(0, 8)).toBe(false);
     expect([0, 1, 2].map((tier) => stage.manager.storageStatistics(tier))).toEqual(before);
-    await expect(resize(7, 16)).rejects.toMatchObject({ code: 'unknown-tier' });
-    await expect(stage.manager.resizeTier(1, 0)).rejects.toMatchObject({ code: 'invalid-quota' });
     await stage.finish();
   });
 
-  test('prefetch brings pages up to the host, where they wait as before', async () => {
-    const stage = new Stage(model([full()], { slots: 8, hostSlots: 8, diskSlots: 8, maxUtilForResume: 1 }));
-    const players = [];
-    for (const name of [1, 2, 3]) {
-      const player = await stage.start();
-      expect(player.extend(text(name, 32))).toBe(true);
-      if (name < 3) player.suspend();
-      players.push(player);
-      await stage.manager.settled();
-    }
-    expect(stage.used(0)).toEqual([8, 8, 8]);
-    expect(await players[0].kv.prefetch(1)).toBe(false);
-    players[1].close();
-    expect(await players[0].kv.prefetch(1)).toBe(true);
-    await stage.manager.settled();
-    expect(stage.used(0)[1]).toBe(8);
-    expect(stage.slots(0, 1).evictable).toBe(8);
-    expect(stage.used(0)[0]).toBe(8);
-    players[2].close();
-    expect(await players[0].resume()).toBe(true);
-    await expect(players[0].kv.prefetch(1)).rejects.toMatchObject({ code: 'prefetch-active' });
-    await expect(stage.open().kv.prefetch(3)).rejects.toMatchObject({ code: 'unknown-tier' });
+  test('below what every pool group must have are refused', async () => {
+    const stage = new Stage(model([full(), windowed(64)], { slots: 32, hostSlots: 32 }));
+    expect(await stage.manager.resizeTier(0, 1)).toBe(false);
+    expect(await stage.manager.resizeTier(1, 1)).toBe(false);
+    await stage.finish();
+  });
+
+  test('that are none, or of a tier that is none, are refused with an error', async () => {
+    const stage = new Stage(model([full()], { hostSlots: 4 }));
+    await expect(stage.manager.resizeTier(2, PAGE)).rejects.toMatchObject({ code: 'unknown-tier' });
+    await expect(stage.manager.resizeTier(1, 0)).rejects.toMatchObject({ code: 'invalid-quota' });
+    await stage.finish();
+    await expect(stage.manager.resizeTier(1, PAGE)).rejects.toMatchObject({ code: 'manager-closed' });
+  });
+
+  test('for which the device has no memory are refused, and the pools are what they were', async () => {
+    const { stage, first } = await crowd();
+    expect(await first.resume()).toBe(true);
+    Object.assign(stage.device, {
+      createPool: (spec: PoolSpec) => Object.assign(new HostPoolMemory(spec), { ready: Promise.reject(new Error('no memory')) }),
+    });
+    expect(await stage.manager.resizeTier(0, 24 * PAGE)).toBe(false);
+    expect(stage.slots(0).total).toBe(16);
+    first.verify();
     await stage.finish();
   });
 });
+
+describe('prefetch', () => {
+  scenario(
+    'needs room for all of it, else every page stays where it is',
+    model([full()], { slots: 8, hostSlots: 8, diskSlots: 8, maxUtilForResume: 1 }),
+    async (stage) => {
+      const players = [];
+      for (const name of [1, 2, 3]) {
+        const player = await stage.start();
+        expect(player.extend(text(name, 32))).toBe(true);
+        if (name < 3) player.suspend();
+        players.push(player);
+        await stage.manager.settled();
+      }
+      expect(stage.used(0)).toEqual([8, 8, 8]);
+      expect(await players[0].kv.prefetch(1)).toBe(false);
+      expect(stage.used(0)).toEqual([8, 8, 8]);
+      players[1].close();
+      expect(await players[0].kv.prefetch(1)).toBe(true);
+      expect([stage.used(0)[1], stage.slots(0, 1).evictable]).toEqual([8, 8]);
+      players[2].close();
+      expect(await players[0].kv.prefetch(0)).toBe(true);
+      expect(stage.traffic(0).onboarded).toBe(8);
+      expect(await players[0].resume()).toBe(true);
+      expect(stage.traffic(0).onboarded).toBe(8);
+    },
+  );
+
+  scenario('is for suspended requests, and tiers that are there', model([full()], { slots: 8, hostSlots: 8 }), async (stage) => {
+    const player = await stage.start();
+    await expect(player.kv.prefetch(1)).rejects.toMatchObject({ code: 'prefetch-active' });
+    player.close();
+    await expect(player.kv.prefetch(1)).rejects.toMatchObject({ code: 'prefetch-closed' });
+    await expect(stage.open().kv.prefetch(2)).rejects.toMatchObject({ code: 'unknown-tier' });
+    expect(await stage.open().kv.prefetch(0)).toBe(true);
+  });
+});
+
+test('a disk tier needs a store', () => {
+  const config = defineCacheConfig(model([full()], { diskSlots: 4 }));
+  expect(() => new KvCacheManager({ config, device: new HostPageDevice() })).toThrow(
+    expect.objectContaining({ code: 'no-disk-store' }),
+  );
+});
+
+scenario(
+  'a page of one pool group comes back whole, though it lies in several pools',
+  model([{ ...full(), roles: ['key', 'value', 'norm'] }, recurrent()], {
+    slots: [8, 2],
+    hostSlots: 8,
+    diskSlots: 8,
+    maxUtilForResume: 1,
+  }),
+  async (stage) => {
+    const first = await stage.start();
+    expect(first.extend(text(1, 32))).toBe(true);
+    first.suspend();
+    const second = await stage.start();
+    expect(second.step(text(2, 32))).toBe(true);
+    second.close();
+    expect(await first.resume()).toBe(true);
+  },
+);

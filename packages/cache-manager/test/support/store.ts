@@ -33,7 +33,11 @@ export function storeOf(layers: readonly LayerShape[], options: ModelOptions = {
     storage.freed(page);
   });
   const lost: PageId[] = [];
-  const offload = new Offload(storage, (pages) => lost.push(...pages));
+  const offload = new Offload(
+    storage,
+    (pages) => lost.push(...pages),
+    () => {},
+  );
   const evictor = new Evictor(storage, offload);
   const makeRoom = (poolGroup: number, count: number) => expect(evictor.tryFree(poolGroup, count)).toBe(true);
   return { storage, evicted, lost, offload, evictor, makeRoom };
