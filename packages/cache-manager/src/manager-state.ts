@@ -9,6 +9,7 @@ import { losePages } from './request/lose-pages.ts';
 import type { Matcher } from './request/match.ts';
 import type { PriorityFn } from './request/priority.ts';
 import type { RequestState } from './request/request-state.ts';
+import type { PinTable } from './pin/pin-table.ts';
 import { ResizePlan } from './request/resize-plan.ts';
 import { PeakGauge } from './statistics/pool-group-peaks.ts';
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
@@ -50,6 +51,7 @@ export class ManagerState {
   readonly lostPages: Float64Array;
   /** Why the device refused a copy that could be left out; null once somebody was told. */
   refusedCopy: { readonly error: unknown } | null = null;
+  readonly pins: PinTable;
   readonly recorder: StatisticsRecorder;
   /** Index = tier. */
   readonly peaks: readonly PeakGauge[];
@@ -67,6 +69,7 @@ export class ManagerState {
     storage: StorageManager;
     tree: RadixTree;
     matcher: Matcher;
+    pins: PinTable;
     events: EventRecorder | null;
   }) {
     this.config = parts.config;
@@ -91,7 +94,12 @@ export class ManagerState {
     this.commands = new CommandBatch(parts.storage, parts.groups.length, (group, count) =>
       this.recorder.moved('copied', group, count),
     );
+<<<<<<< HEAD
     this.peaks = parts.storage.tiers.map(({ groups }) => new PeakGauge(groups));
+=======
+    this.peaks = new PeakGauge(parts.storage);
+    this.pins = parts.pins;
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
     this.events = parts.events;
     parts.storage.traffic = new TierTraffic(parts.storage, this.recorder, parts.events);
   }

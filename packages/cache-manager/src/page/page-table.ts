@@ -3,6 +3,9 @@ import { grownColumn, grownLength, NONE } from '../columns.ts';
 /** Index of a page in its table. Ids are used again once the page is gone. */
 export type PageId = number;
 
+/** The duration of what holds for good. */
+export const FOREVER = 0xffffffff;
+
 const INITIAL_PAGES = 64;
 
 /** Whether a page waits in the eviction queue of its tier, and as what. */
@@ -40,10 +43,24 @@ export class PageTable {
   priority: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** Next page of the same block and lifecycle (snapshots at other counts). */
   nextInBlock: Int32Array = new Int32Array(INITIAL_PAGES);
+  /** Milliseconds in the queue after which the priority falls back to the usual one; 0: nobody said, `FOREVER`: never. */
+  durationMs: Uint32Array = new Uint32Array(INITIAL_PAGES);
+  /** When it does; 0 while the page is not in the queue. */
+  expiresAt: Float64Array = new Float64Array(INITIAL_PAGES);
+  /** Requests that have continued from the page, 255 at most. */
+  reuses: Uint8Array = new Uint8Array(INITIAL_PAGES);
+  /** What its last holder used it for (`PageUse`). */
+  use: Uint8Array = new Uint8Array(INITIAL_PAGES);
+  /** When it last came into the queue, by the queue's clock; 0: never. */
+  stamp: Float64Array = new Float64Array(INITIAL_PAGES);
+  /** The queue's list it is in, for queues of several. */
+  listInQueue: Uint16Array = new Uint16Array(INITIAL_PAGES);
   nextInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
   previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
   /** Drop plans that name a page and were not carried out yet, for the few pages that are named. Gone with the page. */
   readonly plans = new Map<PageId, { count: number }>();
+  /** Pages that there will be when all memory is used; 0 when nobody knows. Spares the last steps of growing. */
+  expectedSize = 0;
   #free: number[] = [];
   #size = 0;
 
@@ -67,6 +84,10 @@ export class PageTable {
     this.queued[page] = QUEUED_NOT;
     this.priority[page] = priority;
     this.nextInBlock[page] = NONE;
+    this.durationMs[page] = 0;
+    this.reuses[page] = 0;
+    this.use[page] = 0;
+    this.stamp[page] = 0;
     this.nextInQueue[page] = NONE;
     this.previousInQueue[page] = NONE;
     return page;
@@ -83,7 +104,7 @@ export class PageTable {
   }
 
   #nextId(): PageId {
-    if (this.#size === this.slot.length) this.#grow(grownLength(this.#size, this.#size + 1));
+    if (this.#size === this.slot.length) this.#grow(grownLength(this.#size, this.#size + 1, this.expectedSize));
     return this.#size++;
   }
 
@@ -100,6 +121,12 @@ export class PageTable {
     this.queued = grownColumn(this.queued, pages);
     this.priority = grownColumn(this.priority, pages);
     this.nextInBlock = grownColumn(this.nextInBlock, pages);
+    this.durationMs = grownColumn(this.durationMs, pages);
+    this.expiresAt = grownColumn(this.expiresAt, pages);
+    this.reuses = grownColumn(this.reuses, pages);
+    this.use = grownColumn(this.use, pages);
+    this.stamp = grownColumn(this.stamp, pages);
+    this.listInQueue = grownColumn(this.listInQueue, pages);
     this.nextInQueue = grownColumn(this.nextInQueue, pages);
     this.previousInQueue = grownColumn(this.previousInQueue, pages);
   }

@@ -2,8 +2,14 @@ import { divUp } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { BlockId } from '../tree/block-table.ts';
-import type { GroupState } from './group-state.ts';
+import type { GroupRules } from './group-rules.ts';
+import { countMissed } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
+
+/** A request's share of a group, or only its rules. */
+interface Ruled {
+  readonly rules: GroupRules;
+}
 
 /**
  * Takes hold of the pages that a fresh match found: all of every required group, and of each optional group if it is
@@ -11,11 +17,13 @@ import type { RequestState } from './request-state.ts';
  */
 export function claimMatch(state: RequestState): void {
   const { manager, matched } = state;
+  if (state.depths.path > matched) countMissed(manager, matched);
   if (matched === 0) return;
   const { matcher } = manager;
   const fullBlocks = Math.floor(matched / manager.config.tokensPerBlock);
   for (let ordinal = 0; ordinal < fullBlocks; ordinal++) state.setBlock(ordinal, matcher.blockAt(ordinal));
   state.attachedEnd = fullBlocks;
+  state.isFork = isFork(manager, matched);
   for (const group of state.groups) {
     group.complete = isComplete(manager, group, matched);
     if (!group.complete) continue;
@@ -37,8 +45,15 @@ export function claimMatch(state: RequestState): void {
   }
 }
 
+/** Whether the tree goes on behind the match. */
+function isFork({ tree, matcher, config }: ManagerState, matched: number): boolean {
+  const last = divUp(matched, config.tokensPerBlock) - 1;
+  const block = matcher.blockAt(last);
+  return tree.blocks.childRoot[block] !== NONE || tree.blocks.numTokens[block] > matched - last * config.tokensPerBlock;
+}
+
 /** Whether the tree has everything that a group needs to continue at the match. */
-function isComplete(manager: ManagerState, group: GroupState, matched: number): boolean {
+export function isComplete(manager: ManagerState, group: Ruled, matched: number): boolean {
   const { tree, matcher } = manager;
   const { tokensPerBlock } = manager.config;
   const { rules } = group;
@@ -58,7 +73,7 @@ function isComplete(manager: ManagerState, group: GroupState, matched: number): 
 }
 
 /** Calls `visit` with the ordinals of the blocks that tokens after `numTokens` read, ascending. */
-export function forEachLiveBlock(group: GroupState, numTokens: number, visit: (ordinal: number) => void): void {
+export function forEachLiveBlock(group: Ruled, numTokens: number, visit: (ordinal: number) => void): void {
   const { rules } = group;
   const numBlocks = divUp(numTokens, rules.tokensPerBlock);
   const staleBegin = rules.staleBegin(numTokens);

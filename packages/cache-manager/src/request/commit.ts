@@ -4,6 +4,7 @@ import type { TokenSeq } from '../tree/token-seq.ts';
 import { forEachPage, releasePages } from './block-pages.ts';
 import { letGoPublished } from './let-go.ts';
 import { ensureBlock } from './own-path.ts';
+import { markUses } from './page-uses.ts';
 import { publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
 import type { RequestState } from './request-state.ts';
 import { raiseHistory } from './resize.ts';
@@ -77,7 +78,15 @@ export function close(state: RequestState): void {
     dropScratch(state, group);
     group.hidePages();
   }
+<<<<<<< HEAD
   releasePages(state);
+=======
+  markUses(state);
+  for (let ordinal = state.numBlocks - 1; ordinal >= 0; ordinal--) {
+    for (const group of state.groups) releaseBlock(storage, group, ordinal);
+  }
+  for (const group of state.groups) releaseStates(storage, group);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   state.status = 'closed';
   state.manager.open.delete(state);
 }

@@ -1,6 +1,7 @@
 import { NONE } from '../columns.ts';
 import { countSolePages, releaseBlock } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
+import { markPassed } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 
 /**
@@ -60,7 +61,12 @@ function letGoOf(state: RequestState, group: GroupState, begin: number, end: num
       firstWaiting = Math.min(firstWaiting, ordinal);
       continue;
     }
+<<<<<<< HEAD
     releaseBlock(state, group, ordinal);
+=======
+    markPassed(state, group, ordinal, page);
+    releaseBlock(state.manager.storage, group, ordinal);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   }
   return firstWaiting;
 }

@@ -4,6 +4,7 @@ import type { BlockId } from '../tree/block-table.ts';
 import { letGo, takeHold } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { attachedBlocks, ensureBlock } from './own-path.ts';
+import { markListed, markSnapshot } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 
 /**
@@ -57,7 +58,10 @@ export function publishOrShare(state: RequestState, group: GroupState, ordinal: 
   if (page === NONE || storage.pages.block[page] === block) return;
   if (tree.wants(block, group.rules.id, config.tokensPerBlock)) {
     // A page stands in one block only; where it stands for other tokens it cannot stand for these.
-    if (storage.pages.block[page] === NONE) tree.link(block, page, config.tokensPerBlock);
+    if (storage.pages.block[page] === NONE) {
+      tree.link(block, page, config.tokensPerBlock);
+      markListed(state, group, ordinal, block);
+    }
     return;
   }
   const shared = group.rules.isLive(ordinal, group.rules.keptAt(state.history)) ? tree.pageOf(block, group.rules.id) : NONE;
@@ -179,7 +183,12 @@ function linkAll(state: RequestState, wanted: readonly TailPage[], ordinal: numb
   const block = ensureTailBlock(state, ordinal, inBlock, wanted);
   for (const { group, page, priority } of wanted) {
     if (!tree.wants(block, group.rules.id, inBlock)) continue;
+<<<<<<< HEAD
     storage.setPriority(page, priority);
+=======
+    storage.pages.priority[page] = priority;
+    if (!group.isAttention) markSnapshot(state, page);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
     tree.link(block, page, inBlock);
   }
 }

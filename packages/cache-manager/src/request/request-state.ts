@@ -8,6 +8,10 @@ import type { TokenBuffer } from '../tree/token-seq.ts';
 import { GroupState } from './group-state.ts';
 import type { MatchDepths } from './match.ts';
 import type { PriorityFn } from './priority.ts';
+import type { Retention } from './retention.ts';
+
+/** Tokens of an answer that there is room for beforehand. */
+const ANSWER_TOKENS = 256;
 
 /**
  * One request between creation and close: suspended -> active <-> suspended -> closed.
@@ -29,7 +33,13 @@ export class RequestState {
   lookedUp: number | null;
   /** History from which on new blocks are for generated tokens; infinite when nobody knows. */
   readonly expectedPromptLength: number;
+<<<<<<< HEAD
   growth = new RequestGrowth();
+=======
+  readonly growth = new RequestGrowth();
+  /** Whether the tree goes on behind the match: a second path parts from the first there. */
+  isFork = false;
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   /** Exactly the committed tokens. */
   tokens: TokenBuffer;
   status: 'suspended' | 'active' | 'closed' = 'suspended';
@@ -47,14 +57,21 @@ export class RequestState {
   ended = false;
   /** The tree's `heldLosses` when this request last made its path whole. */
   seenLosses: number;
+  /** Whether a block of the request's path came back that was evicted not long ago, and its ordinal. */
+  returnedEnd = 0;
   /** Full blocks, from the first on, that were in the tree when last looked for. */
   attachedEnd = 0;
+<<<<<<< HEAD
   /** Tokens that were written before pages were last lost; 0 when none ever were. */
   reached = 0;
   /** How often it began again. Whoever waited for something looks whether it still has the same request before it. */
   beginnings = 0;
   /** Whether it lost pages and the caller was not told yet. */
   lossUntold = false;
+=======
+  /** Null when nothing is to be kept longer than usual, or less long. */
+  readonly retention: Retention | null;
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   readonly #priority: PriorityFn | undefined;
   #blocks = new Int32Array(16).fill(NONE);
   #generations = new Uint32Array(16);
@@ -68,12 +85,14 @@ export class RequestState {
     lookedUp: number | null;
     expectedPromptLength: number;
     priority: PriorityFn | undefined;
+    retention: Retention | null;
   }) {
     this.manager = options.manager;
     this.key = options.manager.takeRequestKey();
     this.id = options.id;
     this.scope = options.scope;
     this.tokens = options.tokens;
+    this.tokens.expectedLength = options.lookedUp === null ? 0 : options.lookedUp + ANSWER_TOKENS;
     this.depths = Object.freeze({ ...options.depths });
     this.matched = options.depths.usable;
     this.lookedUp = options.lookedUp;
@@ -82,6 +101,7 @@ export class RequestState {
     this.groups = options.manager.groups.map((rules) => new GroupState(rules));
     this.seenLosses = options.manager.tree.heldLosses;
     this.#priority = options.priority;
+    this.retention = options.retention;
   }
 
   /** An active request that is where another one is, as yet without pages and unknown to the manager. */
@@ -95,6 +115,7 @@ export class RequestState {
       lookedUp: null,
       expectedPromptLength: source.expectedPromptLength,
       priority: source.#priority,
+      retention: source.retention,
     });
     request.status = 'active';
     request.resumedBefore = true;
@@ -138,8 +159,13 @@ export class RequestState {
     return divUp(this.capacity, this.manager.config.tokensPerBlock);
   }
 
+  /** Blocks that there are likely to be in the end, as far as the prompt tells. */
+  get expectedBlocks(): number {
+    return divUp(this.tokens.expectedLength, this.manager.config.tokensPerBlock);
+  }
+
   get hasPriority(): boolean {
-    return this.#priority !== undefined;
+    return this.#priority !== undefined || this.retention !== null;
   }
 
   /**
@@ -158,6 +184,8 @@ export class RequestState {
 
   /** Eviction priority of a page of a block, 0 … 100. Throws when the caller's function does, or answers anything else. */
   priorityOf(ordinal: number, group: GroupState): number {
+    const retained = this.retention?.priorityOf(ordinal);
+    if (retained !== undefined) return retained;
     return this.#priority === undefined
       ? DEFAULT_PRIORITY
       : this.manager.askPriority(this.#priority, ordinal, group.rules.lifecycle);
@@ -172,7 +200,7 @@ export class RequestState {
 
   setBlock(ordinal: number, block: BlockId): void {
     if (ordinal >= this.#blocks.length) {
-      const length = Math.max(this.#blocks.length * 2, ordinal + 1);
+      const length = Math.max(this.#blocks.length * 2, ordinal + 1, this.expectedBlocks);
       this.#blocks = grownColumn(this.#blocks, length, NONE);
       this.#generations = grownColumn(this.#generations, length);
     }

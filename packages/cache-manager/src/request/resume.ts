@@ -10,6 +10,7 @@ import { forEachLiveBlock } from './claim.ts';
 import { createEmptyPages, createFilledPages, installPage, type NewPage } from './first-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { letGoStale } from './let-go.ts';
+import { countReuse } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 import { addScratchDemand, numScratchSlots, takeScratch } from './scratch.ts';
 import { type ResumeOptions, readSelection, type Selection } from './selection.ts';
@@ -168,12 +169,19 @@ function admits(state: RequestState, { used, created }: ResumePlan, selection: S
     demand.shield(page);
     if (storage.pages.tier[page] > 0) demand.want(storage.groupIn(0, storage.pages.lifecycle[page]), 1);
   }
+<<<<<<< HEAD
   for (const group of state.groups) {
     if (state.resumedBefore) addScratchDemand(state, group, state.history, state.capacity);
     else if (withClaims && !isReused(group, selection)) giveBackClaims(state, group);
   }
   return !demand.isSaturated(config.maxUtilForResume) && demand.fits();
 }
+=======
+  countReuse(state);
+  createEmptyPages(state, planned);
+  manager.recorder.started(state);
+  for (const page of planned) installPage(state, page);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
 
 function pinAll({ used, created }: ResumePlan, boarding: Boarding): void {
   for (const page of used) boarding.pin(page);

@@ -1,6 +1,14 @@
 import type { StorageLayout, TierPlan } from '@bufferwise/scratch-allocator';
 import { NONE } from '../columns.ts';
+<<<<<<< HEAD
 import { type PageId, PageTable, QUEUED_DROPPABLE, QUEUED_HELD, QUEUED_NOT } from '../page/page-table.ts';
+=======
+import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
+import { contentHash } from '../eviction/eviction-view.ts';
+import { Expiries } from '../eviction/expiries.ts';
+import { DEFAULT_PRIORITY, LruQueue } from '../eviction/lru-queue.ts';
+import { FOREVER, type PageId, PageTable } from '../page/page-table.ts';
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
 import type { PageDevice, PoolMemory } from '../ports/page-device.ts';
 import type { GroupRules } from '../request/group-rules.ts';
 import type { Boarding } from '../tiers/boarding.ts';
@@ -9,6 +17,7 @@ import { Landings } from '../tiers/landings.ts';
 import { StagingBudget } from '../tiers/staging-budget.ts';
 import { DeviceGroup, type Tier, TierGroup } from './tier.ts';
 
+<<<<<<< HEAD
 export interface StorageOptions {
   layout: StorageLayout;
   groups: readonly GroupRules[];
@@ -29,7 +38,21 @@ export interface PageTraffic {
   copied(page: PageId, to: number): void;
   /** A page is about to be dropped to make room. */
   dropped(page: PageId): void;
+=======
+/** One pool group on the device: its slots, its memories, and which of its pages may go. */
+export interface PoolGroup {
+  readonly slots: SlotAllocator;
+  readonly memories: readonly PoolMemory[];
+  readonly droppable: EvictionPolicy;
+  /** Bytes of one slot over all pools. */
+  readonly slotBytes: number;
+  /** Whether its demand grows with the sequence: some lifecycle of it is attention. */
+  readonly grows: boolean;
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
 }
+
+/** What a column of bytes counts. */
+const MAX_REUSES = 255;
 
 /**
  * Slots of all tiers, and the life of pages between being created and being freed.
@@ -56,13 +79,23 @@ export class StorageManager {
   /** Null from when the device is lost until there is another. */
   device: PageDevice | null;
   readonly #groups: readonly GroupRules[];
+<<<<<<< HEAD
   readonly #coldGroupOf: Int32Array;
+=======
+  /** Where the pages of each group queue. */
+  readonly #queues: readonly EvictionPolicy[];
+  readonly #now: () => number;
+  readonly #expiries = new Expiries((page, time) => this.pages.expiresAt[page] === time);
+  readonly #oneSlot = new Int32Array(1);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   /** Takes a listed page out of the tree; set once by the manager, which owns both. */
   #removeFromTree: (page: PageId) => void = () => {};
+  #releasePins: () => void = () => {};
   #ready: Promise<void> | null = null;
   readonly #evictedPages: Float64Array;
   #dropping = false;
 
+<<<<<<< HEAD
   constructor(options: StorageOptions) {
     const { layout, groups, plans, memories } = options;
     this.device = options.device;
@@ -88,12 +121,57 @@ export class StorageManager {
     this.poolGroups.forEach((group, index) => {
       group.memories = pools[index];
     });
+=======
+  constructor(options: {
+    layout: StorageLayout;
+    groups: readonly GroupRules[];
+    numSlots: readonly number[];
+    device: PageDevice;
+    /** The eviction queue of a pool group of so many slots. Default: least recently used first. */
+    createQueue?: (pages: PageTable, slots: number) => EvictionPolicy;
+    /** Milliseconds that never fall. */
+    now?: () => number;
+  }) {
+    this.device = options.device;
+    this.#now = options.now ?? Date.now;
+    this.#groups = options.groups;
+    this.#evictedPages = new Float64Array(options.groups.length);
+    const created: PoolMemory[] = [];
+    try {
+      this.poolGroups = options.layout.poolGroups.map((desc, index) => {
+        const memories = desc.pools.map((pool, poolIndex) => {
+          const spec = {
+            label: `pool group ${index} pool ${poolIndex}`,
+            slotBytes: pool.slotBytes,
+            numSlots: options.numSlots[index],
+          };
+          const memory = this.device.createPool(spec);
+          created.push(memory);
+          // Whoever waits for `ready()` hears of it; without anybody waiting it must not end the process.
+          memory.ready.catch(() => {});
+          return memory;
+        });
+        return {
+          slots: new SlotAllocator(options.numSlots[index]),
+          memories,
+          droppable: options.createQueue?.(this.pages, options.numSlots[index]) ?? new LruQueue(this.pages),
+          slotBytes: desc.slotBytes,
+          grows: desc.lifecycleIds.some((id) => options.groups[id].kind === 'attention'),
+        };
+      });
+    } catch (error) {
+      for (const memory of created) memory.destroy();
+      throw error;
+    }
+    this.#queues = options.groups.map(({ poolGroup }) => this.poolGroups[poolGroup].droppable);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   }
 
   onEvict(removeFromTree: (page: PageId) => void): void {
     this.#removeFromTree = removeFromTree;
   }
 
+<<<<<<< HEAD
   get lastTier(): number {
     return this.tiers.length - 1;
   }
@@ -115,6 +193,11 @@ export class StorageManager {
       for (const memory of created) memory.destroy();
       throw error;
     }
+=======
+  /** Tells who releases the pins whose time is over. */
+  onExpire(releasePins: () => void): void {
+    this.#releasePins = releasePins;
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   }
 
   /** Settles once all pool memory is known to exist. */
@@ -164,6 +247,22 @@ export class StorageManager {
     return this.#evictedPages;
   }
 
+  /** Lets go of pins, and lets priorities fall back, whose time is over. Called before it is asked what may go. */
+  expire(): void {
+    const { pages } = this;
+    this.#releasePins();
+    if (this.#expiries.size === 0) return;
+    const now = this.#now();
+    for (let page = this.#expiries.take(now); page !== NONE; page = this.#expiries.take(now)) {
+      const queue = this.#queueOf(page);
+      queue.remove(page);
+      pages.expiresAt[page] = 0;
+      pages.durationMs[page] = 0;
+      pages.priority[page] = DEFAULT_PRIORITY;
+      queue.push(page);
+    }
+  }
+
   free(poolGroup: number): number {
     return this.poolGroups[poolGroup].slots.free;
   }
@@ -182,10 +281,30 @@ export class StorageManager {
   hasRoomFor(poolGroup: number, priority: number): boolean {
     const { slots, queue } = this.poolGroups[poolGroup];
     if (slots.free > 0) return true;
+<<<<<<< HEAD
     const victim = queue.first();
     return victim !== NONE && this.pages.priority[victim] <= priority;
   }
 
+=======
+    this.expire();
+    const victim = droppable.first();
+    return victim !== NONE && this.pages.priority[victim] <= priority;
+  }
+
+  /** Evicts until `count` slots of the pool group are free. The caller has made sure that free and evictable suffice. */
+  makeRoom(poolGroup: number, count: number): void {
+    const { slots, droppable } = this.poolGroups[poolGroup];
+    this.#isEvicting = true;
+    while (slots.free < count) {
+      const victim = droppable.first();
+      if (victim === NONE) throw new InvariantError([`pool group ${poolGroup} has room, but its eviction policy names no page`]);
+      this.#removeFromTree(victim);
+    }
+    this.#isEvicting = false;
+  }
+
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   /** Takes every page that nobody holds out of the tree. */
   dropAll(): void {
     const { pages } = this;
@@ -233,11 +352,19 @@ export class StorageManager {
     return page;
   }
 
+<<<<<<< HEAD
   /** A new page of a group in a slot of the first colder tier, taken already; pinned and not held. */
   createCold(group: number, priority: number, slot: number): PageId {
     const page = this.pages.create(group, slot, priority, 1);
     this.pages.pins[page] = 1;
     return page;
+=======
+  /** Keeps a page from being taken until `release`. */
+  hold(page: PageId): void {
+    if (this.pages.holds[page]++ > 0) return;
+    this.#queueOf(page).remove(page);
+    this.pages.expiresAt[page] = 0;
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   }
 
   /** A new page of a group in a free slot of the device, pinned and not held yet. */
@@ -262,6 +389,7 @@ export class StorageManager {
 
   /** An active request lets go of a page: the last to do so leaves it to the queue when the tree lists it, else frees it. */
   release(page: PageId): void {
+<<<<<<< HEAD
     this.pages.locks[page]--;
     this.unclaim(page);
   }
@@ -293,6 +421,12 @@ export class StorageManager {
 
   unpin(page: PageId): void {
     if (--this.pages.pins[page] === 0) this.#afterUse(page);
+=======
+    const { holds, block } = this.pages;
+    if (--holds[page] > 0) return;
+    if (block[page] === NONE) this.#free(page);
+    else this.#enqueue(page);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   }
 
   /** Called when a page that nobody holds has left the tree. */
@@ -363,10 +497,28 @@ export class StorageManager {
     return tier < this.lastTier && this.tiers[tier].kind !== 'disk';
   }
 
+  /** A request continues from a page that it holds. */
+  reused(page: PageId): void {
+    const { reuses, block } = this.pages;
+    if (reuses[page] < MAX_REUSES) reuses[page]++;
+    if (block[page] !== NONE) this.#queueOf(page).reused?.(page);
+  }
+
+  /** Whether a page of a group that a request would have continued from was there not long ago, as far as anybody remembers. */
+  wanted(group: number, pathHash: number): boolean {
+    return this.#queues[group].wanted?.(group, contentHash(pathHash, group)) ?? false;
+  }
+
+  /** Called when no block hangs from the block of a listed page any more. */
+  becameLeaf(page: PageId): void {
+    if (this.pages.holds[page] === 0) this.#queueOf(page).becameLeaf?.(page);
+  }
+
   destroy(): void {
     for (const group of this.poolGroups) for (const memory of group.memories) memory.destroy();
   }
 
+<<<<<<< HEAD
   #create(group: number, priority: number): PageId {
     return this.pages.create(group, this.takeSlot(this.#groups[group].poolGroup), priority);
   }
@@ -390,6 +542,23 @@ export class StorageManager {
     this.#unqueue(page);
     this.landings.remove(page);
     this.#leaveSlot(page);
+=======
+  #queueOf(page: PageId): EvictionPolicy {
+    return this.#queues[this.pages.lifecycle[page]];
+  }
+
+  #enqueue(page: PageId): void {
+    const { durationMs, expiresAt } = this.pages;
+    this.#queueOf(page).push(page);
+    if (durationMs[page] === 0 || durationMs[page] === FOREVER) return;
+    expiresAt[page] = this.#now() + durationMs[page];
+    this.#expiries.add(page, expiresAt[page]);
+  }
+
+  #free(page: PageId): void {
+    this.pages.expiresAt[page] = 0;
+    this.releaseSlot(this.#groups[this.pages.lifecycle[page]].poolGroup, this.pages.slot[page]);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
     this.pages.destroy(page);
   }
 

@@ -93,12 +93,30 @@ function hangsBelow(blocks: BlockTable, parent: BlockId, child: BlockId): boolea
   return above === NONE ? blocks.childRoot[parent] === child : blocks.lower[above] === child || blocks.higher[above] === child;
 }
 
+<<<<<<< HEAD
 /** Every page is held and used as often as requests say, and is where a page in its state may be. */
+=======
+/** Every slot has one owner; every page is held as often as requests and pins name it; exactly the listed unheld pages are queued. */
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
 function checkPages(state: ManagerState, expect: Expect): void {
   const { pages, boardings, landings, lastTier } = state.storage;
   const holds = new Int32Array(pages.size);
+<<<<<<< HEAD
   const locks = new Int32Array(pages.size);
   const pins = new Int32Array(pages.size);
+=======
+  const owners = poolGroups.map(() => new Map<number, string>());
+  const own = (poolGroup: number, slot: number, owner: string) => {
+    const other = owners[poolGroup].get(slot);
+    expect(other === undefined, () => `slot ${slot} of pool group ${poolGroup} belongs to ${other} and to ${owner}`);
+    expect(
+      poolGroups[poolGroup].slots.isAllocated(slot),
+      () => `slot ${slot} of pool group ${poolGroup} is free and belongs to ${owner}`,
+    );
+    owners[poolGroup].set(slot, owner);
+  };
+  for (let page = 0; page < pages.size; page++) holds[page] = state.pins.holdsOf(page);
+>>>>>>> f9d6c33 (Weigh what pages save when some must go; keep runs of tokens for a time, pin prefixes; replay traces)
   for (const request of state.open) {
     const lock = request.status === 'active' ? 1 : 0;
     forEachPage(request, (page) => {
