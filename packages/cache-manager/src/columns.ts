@@ -1,5 +1,5 @@
 /** A column is a typed array that belongs to one table; tables grow by half, which costs a copy now and no lookups later. */
-type Column = Int32Array | Uint32Array | Uint16Array | Uint8Array;
+type Column = Int32Array | Uint32Array | Uint16Array | Uint8Array | Float64Array;
 
 /** A copy of `column` with room for `length` entries; new entries hold `fill`. */
 export function grownColumn<T extends Column>(column: T, length: number, fill = 0): T {

@@ -7,13 +7,17 @@ import {
   StateError,
 } from '@bufferwise/core-policy';
 import { clampMaxSequenceLength, planSlots, StorageLayout } from '@bufferwise/scratch-allocator';
+import { NONE } from './columns.ts';
 import { DISPOSE } from './dispose.ts';
 import { EventRecorder } from './events/event-recorder.ts';
+import { EvictionView } from './eviction/eviction-view.ts';
+import { createPolicy, DEFAULT_EVICTION, type EvictionChoice } from './eviction/policies.ts';
 import type { InspectOptions, ManagerSnapshot } from './inspect/manager-snapshot.ts';
 import { takeSnapshot } from './inspect/take-snapshot.ts';
 import { KvCache } from './kv-cache.ts';
 import { ManagerState } from './manager-state.ts';
 import type { KvEventSink } from './ports/kv-event-sink.ts';
+import type { PageTable } from './page/page-table.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
@@ -34,6 +38,7 @@ import { StorageManager } from './storage/storage-manager.ts';
 import { checkState } from './testing/check-state.ts';
 import { registerManager } from './testing/manager-registry.ts';
 import { BlockKeyTable } from './tree/block-key-table.ts';
+import { BlockTable } from './tree/block-table.ts';
 import { RadixTree } from './tree/radix-tree.ts';
 import { type ReuseScope, scopeKey } from './tree/reuse-scope.ts';
 import { TokenBuffer, type TokenSeq } from './tree/token-seq.ts';
@@ -46,6 +51,11 @@ export interface KvCacheManagerOptions {
   events?: KvEventSink;
   /** Verifies every invariant after every call. Slow; for tests. Default false. */
   debugChecks?: boolean;
+  /**
+   * Which of the pages that nobody holds leaves first, after priority: `cost-aware` (the default) weighs age, reuse, what a page
+   * saves and what pages like it were good for; `lru` looks at age alone; a factory brings a policy of your own.
+   */
+  eviction?: EvictionChoice;
 }
 
 export interface CreateKvCacheOptions {
@@ -283,7 +293,7 @@ function createState(
   config: CacheConfig,
   lifecycles: LifecycleRegistry,
   layout: StorageLayout,
-  { device, events: sink }: KvCacheManagerOptions,
+  { device, events: sink, eviction = DEFAULT_EVICTION }: KvCacheManagerOptions,
 ): ManagerState {
   const { tokensPerBlock, commitMinSnapshot, enablePartialReuse, reuseMatchBackoff } = config;
   const groups = groupRules({
@@ -293,8 +303,22 @@ function createState(
     minSnapshot: commitMinSnapshot,
   });
   const [{ slots: numSlots }] = planSlots(layout, config);
-  const storage = new StorageManager({ layout, groups, numSlots, device });
-  const tree = new RadixTree({ tokensPerBlock, groups, pages: storage.pages, freed: (page) => storage.freed(page) });
+  const blocks = new BlockTable(tokensPerBlock, groups.length);
+  const createQueue = (pages: PageTable, slots: number) => createPolicy(eviction, new EvictionView({ slots, pages, blocks, groups }));
+  const storage = new StorageManager({ layout, groups, numSlots, device, createQueue });
+  const tree = new RadixTree({
+    tokensPerBlock,
+    groups,
+    pages: storage.pages,
+    blocks,
+    freed: (page) => storage.freed(page),
+    becameLeaf: (block) => {
+      for (let group = 0; group < groups.length; group++) {
+        const page = blocks.firstPage(block, group);
+        if (page !== NONE && groups[group].kind === 'attention') storage.becameLeaf(page);
+      }
+    },
+  });
   storage.onEvict((page) => tree.remove(page));
   const matcher = new Matcher({ tree, groups, tokensPerBlock, partialReuse: enablePartialReuse, backoff: reuseMatchBackoff });
   const events = sink === undefined ? null : createRecorder(sink, config, groups, storage, tree);

@@ -22,6 +22,14 @@ export class PageTable {
   priority: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** Next page of the same block and lifecycle (snapshots at other counts). */
   nextInBlock: Int32Array = new Int32Array(INITIAL_PAGES);
+  /** Requests that have continued from the page, 255 at most. */
+  reuses: Uint8Array = new Uint8Array(INITIAL_PAGES);
+  /** What its last holder used it for (`PageUse`). */
+  use: Uint8Array = new Uint8Array(INITIAL_PAGES);
+  /** When it last came into the queue, by the queue's clock; 0: never. */
+  stamp: Float64Array = new Float64Array(INITIAL_PAGES);
+  /** The queue's list it is in, for queues of several. */
+  listInQueue: Uint16Array = new Uint16Array(INITIAL_PAGES);
   nextInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
   previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
   /** Drop plans that name a page and were not carried out yet, for the few pages that are named. Gone with the page. */
@@ -44,6 +52,9 @@ export class PageTable {
     this.holds[page] = 0;
     this.priority[page] = priority;
     this.nextInBlock[page] = NONE;
+    this.reuses[page] = 0;
+    this.use[page] = 0;
+    this.stamp[page] = 0;
     this.nextInQueue[page] = NONE;
     this.previousInQueue[page] = NONE;
     return page;
@@ -72,6 +83,10 @@ export class PageTable {
     this.holds = grownColumn(this.holds, pages);
     this.priority = grownColumn(this.priority, pages);
     this.nextInBlock = grownColumn(this.nextInBlock, pages);
+    this.reuses = grownColumn(this.reuses, pages);
+    this.use = grownColumn(this.use, pages);
+    this.stamp = grownColumn(this.stamp, pages);
+    this.listInQueue = grownColumn(this.listInQueue, pages);
     this.nextInQueue = grownColumn(this.nextInQueue, pages);
     this.previousInQueue = grownColumn(this.previousInQueue, pages);
   }

@@ -16,6 +16,7 @@ export function claimMatch(state: RequestState): void {
   const fullBlocks = Math.floor(matched / manager.config.tokensPerBlock);
   for (let ordinal = 0; ordinal < fullBlocks; ordinal++) state.setBlock(ordinal, matcher.blockAt(ordinal));
   state.attachedEnd = fullBlocks;
+  state.isFork = isFork(manager, matched);
   for (const group of state.groups) {
     group.complete = isComplete(manager, group, matched);
     if (!group.complete) continue;
@@ -35,6 +36,13 @@ export function claimMatch(state: RequestState): void {
       group.setPage(ordinal, page);
     });
   }
+}
+
+/** Whether the tree goes on behind the match. */
+function isFork({ tree, matcher, config }: ManagerState, matched: number): boolean {
+  const last = divUp(matched, config.tokensPerBlock) - 1;
+  const block = matcher.blockAt(last);
+  return tree.blocks.childRoot[block] !== NONE || tree.blocks.numTokens[block] > matched - last * config.tokensPerBlock;
 }
 
 /** Whether the tree has everything that a group needs to continue at the match. */

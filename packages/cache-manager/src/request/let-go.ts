@@ -1,6 +1,7 @@
 import { NONE } from '../columns.ts';
 import { countSolePages, releaseBlock } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
+import { markPassed } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 
 /**
@@ -60,6 +61,7 @@ function letGoOf(state: RequestState, group: GroupState, begin: number, end: num
       firstWaiting = Math.min(firstWaiting, ordinal);
       continue;
     }
+    markPassed(state, group, ordinal, page);
     releaseBlock(state.manager.storage, group, ordinal);
   }
   return firstWaiting;

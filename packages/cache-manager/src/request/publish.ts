@@ -3,6 +3,7 @@ import type { PageId } from '../page/page-table.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { GroupState } from './group-state.ts';
 import { attachedBlocks, ensureBlock } from './own-path.ts';
+import { markListed, markSnapshot } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 
 /**
@@ -56,7 +57,10 @@ export function publishOrShare(state: RequestState, group: GroupState, ordinal: 
   if (page === NONE || storage.pages.block[page] === block) return;
   if (tree.wants(block, group.rules.id, config.tokensPerBlock)) {
     // A page stands in one block only; where it stands for other tokens it cannot stand for these.
-    if (storage.pages.block[page] === NONE) tree.link(block, page, config.tokensPerBlock);
+    if (storage.pages.block[page] === NONE) {
+      tree.link(block, page, config.tokensPerBlock);
+      markListed(state, group, ordinal, page);
+    }
     return;
   }
   const shared = group.rules.isLive(ordinal, group.rules.keptAt(state.history)) ? tree.pageOf(block, group.rules.id) : NONE;
@@ -174,6 +178,7 @@ function linkAll(state: RequestState, wanted: readonly TailPage[], ordinal: numb
   for (const { group, page, priority } of wanted) {
     if (!tree.wants(block, group.rules.id, inBlock)) continue;
     storage.pages.priority[page] = priority;
+    if (!group.isAttention) markSnapshot(state, page);
     tree.link(block, page, inBlock);
   }
 }

@@ -30,6 +30,8 @@ export class RequestState {
   /** History from which on new blocks are for generated tokens; infinite when nobody knows. */
   readonly expectedPromptLength: number;
   readonly growth = new RequestGrowth();
+  /** Whether the tree goes on behind the match: a second path parts from the first there. */
+  isFork = false;
   /** Exactly the committed tokens. */
   readonly tokens: TokenBuffer;
   status: 'suspended' | 'active' | 'closed' = 'suspended';
@@ -47,6 +49,8 @@ export class RequestState {
   ended = false;
   /** The tree's `heldLosses` when this request last made its path whole. */
   seenLosses: number;
+  /** Whether a block of the request's path came back that was evicted not long ago, and its ordinal. */
+  returnedEnd = 0;
   /** Full blocks, from the first on, that were in the tree when last looked for. */
   attachedEnd = 0;
   readonly #priority: PriorityFn | undefined;

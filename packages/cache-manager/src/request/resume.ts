@@ -6,6 +6,7 @@ import { forEachLiveBlock } from './claim.ts';
 import { createEmptyPages, createFilledPages, installPage, type NewPage } from './first-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { letGoStale } from './let-go.ts';
+import { countReuse } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 import { addScratchDemand, takeScratch } from './scratch.ts';
 import { type ResumeOptions, readSelection, type Selection } from './selection.ts';
@@ -51,6 +52,7 @@ function resumeFirst(state: RequestState, selection: Selection): boolean {
     group.publishes = mayPublish(state, group);
     if (!group.reused) dropClaims(state, group);
   }
+  countReuse(state);
   createEmptyPages(state, planned);
   manager.recorder.started(state);
   for (const page of planned) installPage(state, page);

@@ -1,5 +1,6 @@
 import { SlotAllocator, type StorageLayout } from '@bufferwise/scratch-allocator';
 import { NONE } from '../columns.ts';
+import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
 import { LruQueue } from '../eviction/lru-queue.ts';
 import { type PageId, PageTable } from '../page/page-table.ts';
 import type { PageDevice, PoolMemory } from '../ports/page-device.ts';
@@ -10,12 +11,15 @@ import { InvariantError } from '../testing/invariant-error.ts';
 export interface PoolGroup {
   readonly slots: SlotAllocator;
   readonly memories: readonly PoolMemory[];
-  readonly droppable: LruQueue;
+  readonly droppable: EvictionPolicy;
   /** Bytes of one slot over all pools. */
   readonly slotBytes: number;
   /** Whether its demand grows with the sequence: some lifecycle of it is attention. */
   readonly grows: boolean;
 }
+
+/** What a column of bytes counts. */
+const MAX_REUSES = 255;
 
 /**
  * Device memory by slots, and the life of pages between being created and being freed.
@@ -40,6 +44,8 @@ export class StorageManager {
     groups: readonly GroupRules[];
     numSlots: readonly number[];
     device: PageDevice;
+    /** The eviction queue of a pool group of so many slots. Default: least recently used first. */
+    createQueue?: (pages: PageTable, slots: number) => EvictionPolicy;
   }) {
     this.device = options.device;
     this.#groups = options.groups;
@@ -62,7 +68,7 @@ export class StorageManager {
         return {
           slots: new SlotAllocator(options.numSlots[index]),
           memories,
-          droppable: new LruQueue(this.pages),
+          droppable: options.createQueue?.(this.pages, options.numSlots[index]) ?? new LruQueue(this.pages),
           slotBytes: desc.slotBytes,
           grows: desc.lifecycleIds.some((id) => options.groups[id].kind === 'attention'),
         };
@@ -175,11 +181,28 @@ export class StorageManager {
     this.#free(page);
   }
 
+  /** A request continues from a page that it holds. */
+  reused(page: PageId): void {
+    const { reuses, block } = this.pages;
+    if (reuses[page] < MAX_REUSES) reuses[page]++;
+    if (block[page] !== NONE) this.#queueOf(page).reused?.(page);
+  }
+
+  /** A held page is listed for the first time. Whether one of the same tokens was evicted not long ago, as far as anybody remembers. */
+  returns(page: PageId): boolean {
+    return this.#queueOf(page).returns?.(page) ?? false;
+  }
+
+  /** Called when no block hangs from the block of a listed page any more. */
+  becameLeaf(page: PageId): void {
+    if (this.pages.holds[page] === 0) this.#queueOf(page).becameLeaf?.(page);
+  }
+
   destroy(): void {
     for (const group of this.poolGroups) for (const memory of group.memories) memory.destroy();
   }
 
-  #queueOf(page: PageId): LruQueue {
+  #queueOf(page: PageId): EvictionPolicy {
     return this.poolGroups[this.#groups[this.pages.lifecycle[page]].poolGroup].droppable;
   }
 

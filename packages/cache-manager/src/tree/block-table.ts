@@ -21,6 +21,8 @@ export class BlockTable {
   numTokens: Int32Array = new Int32Array(INITIAL_BLOCKS);
   /** Hash of the tokens of a block that is in the `ChildIndex`. */
   hash: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  /** A hash of the scope and of some tokens of every block from the root on: equal paths have equal ones. */
+  pathHash: Int32Array = new Int32Array(INITIAL_BLOCKS);
   generation: Uint32Array = new Uint32Array(INITIAL_BLOCKS);
   /** The root of the search tree of the block's children, NONE when it has none. Kept by `SiblingOrder`, as are the next five. */
   childRoot: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
@@ -193,6 +195,7 @@ export class BlockTable {
     this.numTokens = grownColumn(this.numTokens, blocks);
     this.#indexed = grownColumn(this.#indexed, blocks);
     this.hash = grownColumn(this.hash, blocks);
+    this.pathHash = grownColumn(this.pathHash, blocks);
     this.generation = grownColumn(this.generation, blocks);
     this.childRoot = grownColumn(this.childRoot, blocks, NONE);
     this.above = grownColumn(this.above, blocks, NONE);

@@ -5,7 +5,7 @@ import { type BlockId, BlockTable } from './block-table.ts';
 import { ChildIndex } from './child-index.ts';
 import type { PageListener } from './page-listener.ts';
 import { SiblingOrder } from './sibling-order.ts';
-import { hashTokens, type TokenHash } from './token-hash.ts';
+import { chainHash, hashText, hashTokens, type TokenHash } from './token-hash.ts';
 import type { TokenBuffer } from './token-seq.ts';
 
 /** What the tree tells when a page that nobody holds has left it: its slot is free again. */
@@ -35,6 +35,7 @@ export class RadixTree {
   readonly #roots = new Map<string, BlockId>();
   readonly #scopeOfRoot = new Map<BlockId, string>();
   readonly #freed: PageFreed;
+  readonly #becameLeaf: (block: BlockId) => void;
   readonly #hash: TokenHash;
 
   constructor(options: {
@@ -42,15 +43,20 @@ export class RadixTree {
     groups: readonly GroupRules[];
     pages: PageTable;
     freed: PageFreed;
+    /** Empty, when somebody else looks at it too. Default: one of its own. */
+    blocks?: BlockTable;
+    /** Called when the last child of a block is gone. */
+    becameLeaf?: (block: BlockId) => void;
     /** Decides how fast blocks are found, never which. */
     hash?: TokenHash;
   }) {
-    this.blocks = new BlockTable(options.tokensPerBlock, options.groups.length);
+    this.blocks = options.blocks ?? new BlockTable(options.tokensPerBlock, options.groups.length);
     this.order = new SiblingOrder(this.blocks);
     this.#index = new ChildIndex(this.blocks);
     this.#pages = options.pages;
     this.#groups = options.groups;
     this.#freed = options.freed;
+    this.#becameLeaf = options.becameLeaf ?? (() => {});
     this.#hash = options.hash ?? hashTokens;
   }
 
@@ -73,6 +79,7 @@ export class RadixTree {
     const known = this.#roots.get(scope);
     if (known !== undefined) return known;
     const root = this.blocks.create(NONE, null, 0, 0);
+    this.blocks.pathHash[root] = hashText(scope);
     this.#roots.set(scope, root);
     this.#scopeOfRoot.set(root, scope);
     return root;
@@ -103,6 +110,7 @@ export class RadixTree {
     const { blocks } = this;
     const block = blocks.create(blocks.ordinal[parent] + 1, tokens, offset, count);
     blocks.parent[block] = parent;
+    blocks.pathHash[block] = chainHash(blocks.pathHash[parent], tokens.values[offset], tokens.values[offset + count - 1]);
     const first = blocks.childRoot[parent];
     this.order.insert(block);
     if (first !== NONE) {
@@ -226,8 +234,10 @@ export class RadixTree {
       this.#scopeOfRoot.delete(block);
       this.#roots.delete(scope);
     } else {
+      const parent = blocks.parent[block];
       this.order.remove(block);
       if (blocks.isIndexed(block)) this.#index.remove(block);
+      if (blocks.childRoot[parent] === NONE) this.#becameLeaf(parent);
     }
     blocks.destroy(block);
   }

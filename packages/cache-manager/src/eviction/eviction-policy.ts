@@ -1,0 +1,52 @@
+import type { PageId } from '../page/page-table.ts';
+import type { PageUse } from './page-use.ts';
+
+/**
+ * Decides which of the pages that nobody holds leaves first: one policy serves one pool group of one tier.
+ *
+ * The manager pushes a page when the last holder lets go of it, and removes it when somebody holds it again or when it has left
+ * the tree. Every page is in the queue at most once. All calls come from within the manager: they must neither throw nor call
+ * it. Priority is the caller's word: a policy that returns a page while one of lower priority could go breaks it.
+ */
+export interface EvictionPolicy {
+  /** Pages in the queue. */
+  readonly count: number;
+  push(page: PageId): void;
+  remove(page: PageId): void;
+  /** The page to evict next; -1 when the queue is empty. Asking changes nothing that the next answer depends on. */
+  first(): PageId;
+  /** Every page of the queue once, in any order. For checks and tools. */
+  [Symbol.iterator](): Iterator<PageId>;
+  /** A request continues from the page. It is held then, so it is not in the queue. */
+  reused?(page: PageId): void;
+  /** A page is listed in the tree for the first time. Says whether one of the same tokens was evicted not long ago. */
+  returns?(page: PageId): boolean;
+  /** No block hangs from the page's block any more: evicting it takes nothing along. The page may be held, and so not in the queue. */
+  becameLeaf?(page: PageId): void;
+}
+
+/** Makes the policy of one pool group, when the manager is made. */
+export type EvictionPolicyFactory = (pages: EvictablePages) => EvictionPolicy;
+
+/** What a policy may ask about pages. Answers of a page in the queue are those of the moment; every one costs O(1). */
+export interface EvictablePages {
+  /** Slots of the pool group: as many pages at most are in the queue. */
+  readonly slots: number;
+  /** Groups of the config; group ids run from 0. */
+  readonly numGroups: number;
+  /** Pages that the manager has ids for: every id is below. Grows. */
+  readonly size: number;
+  /** 0 … 100; lower leaves first. Does not change while the page is in the queue. */
+  priorityOf(page: PageId): number;
+  groupOf(page: PageId): number;
+  /** Requests that have continued from the page since it was written, 255 at most. */
+  reusesOf(page: PageId): number;
+  /** What the last one to hold it used it for. */
+  useOf(page: PageId): PageUse;
+  /** Tokens that a request recomputes, at least, when this page alone is missing. */
+  savedTokensOf(page: PageId): number;
+  /** Whether evicting the page takes that page alone, and not those of blocks behind it. */
+  isLeaf(page: PageId): boolean;
+  /** A 32-bit hash of all tokens up to the end of the page, its scope and its group: equal content, equal hash. */
+  contentHashOf(page: PageId): number;
+}

@@ -1,0 +1,101 @@
+import { NONE } from '../columns.ts';
+import type { PageId, PageTable } from '../page/page-table.ts';
+import type { GroupRules } from '../request/group-rules.ts';
+import type { BlockTable } from '../tree/block-table.ts';
+import type { EvictablePages } from './eviction-policy.ts';
+import type { PageUse } from './page-use.ts';
+
+/** Tokens without a snapshot beyond which more make no difference. */
+const FAR = 1 << 14;
+
+/** Answers a policy from the tables of a manager. */
+export class EvictionView implements EvictablePages {
+  readonly slots: number;
+  readonly numGroups: number;
+  readonly table: PageTable;
+  readonly #blocks: BlockTable;
+  readonly #groups: readonly GroupRules[];
+
+  constructor(options: { slots: number; pages: PageTable; blocks: BlockTable; groups: readonly GroupRules[] }) {
+    this.slots = options.slots;
+    this.numGroups = options.groups.length;
+    this.table = options.pages;
+    this.#blocks = options.blocks;
+    this.#groups = options.groups;
+  }
+
+  get size(): number {
+    return this.table.size;
+  }
+
+  /** Whether all pages of a group save the same number of tokens. */
+  isUniform(group: number): boolean {
+    return this.#groups[group].kind === 'attention' && this.#groups[group].windowSize === null;
+  }
+
+  /** Tokens of a whole page of a group. */
+  leastTokensOf(group: number): number {
+    return this.#groups[group].tokensPerBlock;
+  }
+
+  priorityOf(page: PageId): number {
+    return this.table.priority[page];
+  }
+
+  groupOf(page: PageId): number {
+    return this.table.lifecycle[page];
+  }
+
+  reusesOf(page: PageId): number {
+    return this.table.reuses[page];
+  }
+
+  useOf(page: PageId): PageUse {
+    return this.table.use[page];
+  }
+
+  savedTokensOf(page: PageId): number {
+    const { kind, windowSize, tokensPerBlock } = this.#groups[this.table.lifecycle[page]];
+    if (kind === 'ssm') return this.#tokensSinceSnapshot(page);
+    if (windowSize === null) return tokensPerBlock;
+    // A match there needs the whole window, and saves all tokens before: each page has its share in that.
+    const depth = (this.#blocks.ordinal[this.table.block[page]] + 1) * tokensPerBlock;
+    return (depth / Math.min(depth, windowSize)) * tokensPerBlock;
+  }
+
+  isLeaf(page: PageId): boolean {
+    const block = this.table.block[page];
+    return this.#blocks.childRoot[block] === NONE || !this.#groups[this.table.lifecycle[page]].everyMatchNeeds(this.#blocks.ordinal[block]);
+  }
+
+  contentHashOf(page: PageId): number {
+    const { block, lifecycle, coverage } = this.table;
+    const path = this.#blocks.pathHash[block[page]];
+    return this.#groups[lifecycle[page]].kind === 'ssm' ? mix(path ^ Math.imul(coverage[page], 0x9e3779b1)) : path ^ Math.imul(lifecycle[page], 0x85ebca6b);
+  }
+
+  /** Tokens between a snapshot and the one before it on its path, as far as that is worth looking. */
+  #tokensSinceSnapshot(page: PageId): number {
+    const blocks = this.#blocks;
+    const { block, coverage, lifecycle, nextInBlock } = this.table;
+    const group = lifecycle[page];
+    let at = block[page];
+    let before = 0;
+    for (let other = blocks.firstPage(at, group); other !== NONE; other = nextInBlock[other]) {
+      if (coverage[other] < coverage[page] && coverage[other] > before) before = coverage[other];
+    }
+    if (before > 0) return coverage[page] - before;
+    let tokens = coverage[page];
+    for (at = blocks.parent[at]; at !== NONE && tokens < FAR; at = blocks.parent[at]) {
+      for (let other = blocks.firstPage(at, group); other !== NONE; other = nextInBlock[other]) before = Math.max(before, coverage[other]);
+      if (before > 0) return tokens + blocks.tokensPerBlock - before;
+      if (blocks.parent[at] !== NONE) tokens += blocks.tokensPerBlock;
+    }
+    return tokens;
+  }
+}
+
+function mix(hash: number): number {
+  const mixed = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b);
+  return mixed ^ (mixed >>> 15);
+}

@@ -1,0 +1,83 @@
+import { NONE } from '../columns.ts';
+import { ANSWER, PASSED, PROMPT_BODY, PROMPT_END, pageUse } from '../eviction/page-use.ts';
+import type { PageId } from '../page/page-table.ts';
+import type { GroupState } from './group-state.ts';
+import type { RequestState } from './request-state.ts';
+
+/**
+ * Tokens before the end of a prompt, or of what others share of it, that count as near that end: a retry, the next turn or a
+ * sibling may leave the path a little before it.
+ */
+const NEAR_END = 512;
+
+/** Asks whether what a request lists for the first time was evicted not long ago. */
+export function markListed(state: RequestState, group: GroupState, ordinal: number, page: PageId): void {
+  // That a path comes back says nothing of windows and snapshots: few of them would have been of use.
+  if (group.rules.windowSize === null && state.manager.storage.returns(page)) state.returnedEnd = ordinal + 1;
+}
+
+/** Notes what a request that closes used a page of a block for. */
+export function markUse(state: RequestState, group: GroupState, ordinal: number): void {
+  const page = group.page(ordinal);
+  if (page === NONE) return;
+  const { pages } = state.manager.storage;
+  const end = (ordinal + 1) * state.manager.config.tokensPerBlock;
+  pages.use[page] = pageUse(partAt(state, end), answerLength(state));
+  // Only a sample of blocks is remembered once they are gone. Where one was, those before it were.
+  if (ordinal < state.returnedEnd && group.rules.windowSize === null && pages.reuses[page] === 0) pages.reuses[page] = 1;
+}
+
+/** Notes what a page that leaves the window, while its request goes on, was used for. */
+export function markPassed(state: RequestState, group: GroupState, ordinal: number, page: PageId): void {
+  const begin = ordinal * state.manager.config.tokensPerBlock;
+  const reach = NEAR_END + (group.rules.windowSize ?? 0);
+  const nearEnd = isNearEnd(begin, state.expectedPromptLength, reach) || isNearEnd(begin, sharedEnd(state), reach);
+  state.manager.storage.pages.use[page] = pageUse(nearEnd ? PROMPT_END : PASSED, answerLength(state));
+}
+
+/** Notes what a snapshot of the request's state saves, and what it may be used for, before it is listed. */
+export function markSnapshot(state: RequestState, page: PageId): void {
+  const { pages } = state.manager.storage;
+  const part = partAt(state, state.committed);
+  pages.use[page] = pageUse(part, answerLength(state));
+  // Two paths are known to go through here.
+  pages.reuses[page] = state.committed === sharedEnd(state) ? 1 : 0;
+}
+
+/** Counts that a request continues from what it claimed. Called once its first resume cannot fail any more. */
+export function countReuse(state: RequestState): void {
+  if (state.matched === 0) return;
+  for (const group of state.groups) {
+    if (!group.reused) continue;
+    for (let ordinal = 0; ordinal < state.numBlocks; ordinal++) countReuseOf(state, group, group.page(ordinal));
+    countReuseOf(state, group, group.statePage);
+  }
+}
+
+function countReuseOf(state: RequestState, group: GroupState, page: PageId): void {
+  if (page === NONE) return;
+  const { storage } = state.manager;
+  // Where no second path parts from the first, the next one will begin from what this request leaves further on.
+  const isPassed = !state.isFork && (!group.isAttention || group.rules.windowSize !== null);
+  if (isPassed) storage.pages.use[page] = pageUse(PASSED, 0);
+  else storage.reused(page);
+}
+
+function partAt(state: RequestState, end: number): number {
+  // Lookups often leave out the last token of a prompt, which is always computed.
+  if (end > state.expectedPromptLength + 1) return ANSWER;
+  return isNearEnd(end, state.expectedPromptLength + 1, NEAR_END) ? PROMPT_END : PROMPT_BODY;
+}
+
+/** Where the path of the request leaves that of others; -1 when it does not, or only continues one. */
+function sharedEnd({ depths, isFork, matched }: RequestState): number {
+  return isFork || depths.path > matched ? depths.path : -1;
+}
+
+function isNearEnd(position: number, end: number, reach: number): boolean {
+  return position <= end && position >= end - reach;
+}
+
+function answerLength(state: RequestState): number {
+  return Math.max(0, state.committed - state.expectedPromptLength - 1);
+}
