@@ -9,8 +9,12 @@ export function grownColumn<T extends Column>(column: T, length: number, fill = 
   return grown;
 }
 
-/** How long a column becomes that must have room for at least `needed` entries. */
-export function grownLength(length: number, needed: number): number {
+/**
+ * How long a column becomes that must have room for at least `needed` entries: longer by half, or as long as it is expected to
+ * become in the end, once a quarter of that is in use.
+ */
+export function grownLength(length: number, needed: number, expected = 0): number {
+  if (needed < expected && needed * 4 > expected) return expected;
   return Math.max(needed, length + (length >> 1));
 }
 

@@ -320,6 +320,10 @@ function createState(
     },
   });
   storage.onEvict((page) => tree.remove(page));
+  const numPages = numSlots.reduce((sum, slots) => sum + slots, 0);
+  storage.pages.expectedSize = numPages;
+  // Every block lists a page, but for the roots and few others.
+  blocks.expectedSize = numPages + (numPages >> 6) + 64;
   const matcher = new Matcher({ tree, groups, tokensPerBlock, partialReuse: enablePartialReuse, backoff: reuseMatchBackoff });
   const events = sink === undefined ? null : createRecorder(sink, config, groups, storage, tree);
   return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher, events });

@@ -34,6 +34,8 @@ export class PageTable {
   previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
   /** Drop plans that name a page and were not carried out yet, for the few pages that are named. Gone with the page. */
   readonly plans = new Map<PageId, { count: number }>();
+  /** Pages that there will be when all memory is used; 0 when nobody knows. Spares the last steps of growing. */
+  expectedSize = 0;
   #free: number[] = [];
   #size = 0;
 
@@ -71,7 +73,7 @@ export class PageTable {
   }
 
   #nextId(): PageId {
-    if (this.#size === this.slot.length) this.#grow(grownLength(this.#size, this.#size + 1));
+    if (this.#size === this.slot.length) this.#grow(grownLength(this.#size, this.#size + 1, this.expectedSize));
     return this.#size++;
   }
 

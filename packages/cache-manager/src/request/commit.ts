@@ -4,7 +4,7 @@ import type { TokenSeq } from '../tree/token-seq.ts';
 import { releaseBlock, releaseStates } from './block-pages.ts';
 import { letGoPublished } from './let-go.ts';
 import { ensureBlock } from './own-path.ts';
-import { markUse } from './page-uses.ts';
+import { markUses } from './page-uses.ts';
 import { publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
 import type { RequestState } from './request-state.ts';
 import { raiseHistory } from './resize.ts';
@@ -78,11 +78,9 @@ export function close(state: RequestState): void {
     dropScratch(state, group);
     group.hidePages();
   }
+  markUses(state);
   for (let ordinal = state.numBlocks - 1; ordinal >= 0; ordinal--) {
-    for (const group of state.groups) {
-      markUse(state, group, ordinal);
-      releaseBlock(storage, group, ordinal);
-    }
+    for (const group of state.groups) releaseBlock(storage, group, ordinal);
   }
   for (const group of state.groups) releaseStates(storage, group);
   state.status = 'closed';

@@ -98,9 +98,9 @@ export class GroupState {
     for (const row of this.#rows) row.showIndex(ordinal, slot);
   }
 
-  /** Makes the tables long enough for so many blocks. Changes nothing that anybody sees. */
-  reserve(numBlocks: number): void {
-    for (const row of this.#rows) row.reserve(numBlocks);
+  /** Makes the tables long enough for so many blocks; if that takes new tables, for so many as are expected. Changes nothing that anybody sees. */
+  reserve(numBlocks: number, expected = 0): void {
+    for (const row of this.#rows) row.reserve(numBlocks, expected);
   }
 
   /** Base page indices, one a block: a view that stays live until the number of blocks changes. */

@@ -26,10 +26,10 @@ export class PageRow {
     this.#indices[ordinal] = slot;
   }
 
-  /** Makes the tables long enough for so many blocks. Changes nothing that anybody sees. */
-  reserve(numBlocks: number): void {
+  /** Makes the tables long enough for so many blocks; if that takes new tables, for so many as are expected. Changes nothing that anybody sees. */
+  reserve(numBlocks: number, expected = 0): void {
     if (numBlocks <= this.#pages.length) return;
-    const length = Math.max(this.#pages.length * 2, numBlocks);
+    const length = Math.max(this.#pages.length * 2, numBlocks, expected);
     const pages = grownColumn(this.#pages, length, NONE);
     this.#indices = grownColumn(this.#indices, length, NONE);
     this.#pages = pages;

@@ -16,22 +16,35 @@ export function markListed(state: RequestState, group: GroupState, ordinal: numb
   if (group.rules.windowSize === null && state.manager.storage.returns(page)) state.returnedEnd = ordinal + 1;
 }
 
-/** Notes what a request that closes used a page of a block for. */
-export function markUse(state: RequestState, group: GroupState, ordinal: number): void {
-  const page = group.page(ordinal);
-  if (page === NONE) return;
+/** Notes what a request that closes used its attention pages for. */
+export function markUses(state: RequestState): void {
   const { pages } = state.manager.storage;
-  const end = (ordinal + 1) * state.manager.config.tokensPerBlock;
-  pages.use[page] = pageUse(partAt(state, end), answerLength(state));
-  // Only a sample of blocks is remembered once they are gone. Where one was, those before it were.
-  if (ordinal < state.returnedEnd && group.rules.windowSize === null && pages.reuses[page] === 0) pages.reuses[page] = 1;
+  const { tokensPerBlock } = state.manager.config;
+  const length = answerLength(state);
+  const body = pageUse(PROMPT_BODY, length);
+  const end = pageUse(PROMPT_END, length);
+  const answer = pageUse(ANSWER, length);
+  const promptEnd = promptEndOf(state);
+  const answerBegin = Math.floor(promptEnd / tokensPerBlock);
+  const endBegin = Math.ceil((promptEnd - NEAR_END) / tokensPerBlock) - 1;
+  for (const group of state.groups) {
+    const row = group.row(0);
+    // Only a sample of blocks is remembered once they are gone. Where one was, those before it were.
+    const returnedEnd = group.rules.windowSize === null ? state.returnedEnd : 0;
+    for (let ordinal = 0; ordinal < state.numBlocks; ordinal++) {
+      const page = row.page(ordinal);
+      if (page === NONE) continue;
+      pages.use[page] = ordinal >= answerBegin ? answer : ordinal >= endBegin ? end : body;
+      if (ordinal < returnedEnd && pages.reuses[page] === 0) pages.reuses[page] = 1;
+    }
+  }
 }
 
 /** Notes what a page that leaves the window, while its request goes on, was used for. */
 export function markPassed(state: RequestState, group: GroupState, ordinal: number, page: PageId): void {
   const begin = ordinal * state.manager.config.tokensPerBlock;
   const reach = NEAR_END + (group.rules.windowSize ?? 0);
-  const nearEnd = isNearEnd(begin, state.expectedPromptLength, reach) || isNearEnd(begin, sharedEnd(state), reach);
+  const nearEnd = isNearEnd(begin, promptEndOf(state), reach) || isNearEnd(begin, sharedEnd(state), reach);
   state.manager.storage.pages.use[page] = pageUse(nearEnd ? PROMPT_END : PASSED, answerLength(state));
 }
 
@@ -64,9 +77,14 @@ function countReuseOf(state: RequestState, group: GroupState, page: PageId): voi
 }
 
 function partAt(state: RequestState, end: number): number {
-  // Lookups often leave out the last token of a prompt, which is always computed.
-  if (end > state.expectedPromptLength + 1) return ANSWER;
-  return isNearEnd(end, state.expectedPromptLength + 1, NEAR_END) ? PROMPT_END : PROMPT_BODY;
+  const promptEnd = promptEndOf(state);
+  if (end > promptEnd) return ANSWER;
+  return end >= promptEnd - NEAR_END ? PROMPT_END : PROMPT_BODY;
+}
+
+/** Lookups often leave out the last token of a prompt, which is always computed. */
+function promptEndOf(state: RequestState): number {
+  return state.expectedPromptLength + 1;
 }
 
 /** Where the path of the request leaves that of others; -1 when it does not, or only continues one. */
@@ -79,5 +97,5 @@ function isNearEnd(position: number, end: number, reach: number): boolean {
 }
 
 function answerLength(state: RequestState): number {
-  return Math.max(0, state.committed - state.expectedPromptLength - 1);
+  return Math.max(0, state.committed - promptEndOf(state));
 }

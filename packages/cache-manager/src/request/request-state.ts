@@ -9,6 +9,9 @@ import { GroupState } from './group-state.ts';
 import type { MatchDepths } from './match.ts';
 import type { PriorityFn } from './priority.ts';
 
+/** Tokens of an answer that there is room for beforehand. */
+const ANSWER_TOKENS = 256;
+
 /**
  * One request between creation and close: suspended -> active <-> suspended -> closed.
  *
@@ -72,6 +75,7 @@ export class RequestState {
     this.id = options.id;
     this.scope = options.scope;
     this.tokens = options.tokens;
+    this.tokens.expectedLength = options.lookedUp === null ? 0 : options.lookedUp + ANSWER_TOKENS;
     this.depths = Object.freeze({ ...options.depths });
     this.matched = options.depths.usable;
     this.lookedUp = options.lookedUp;
@@ -114,6 +118,11 @@ export class RequestState {
     return divUp(this.capacity, this.manager.config.tokensPerBlock);
   }
 
+  /** Blocks that there are likely to be in the end, as far as the prompt tells. */
+  get expectedBlocks(): number {
+    return divUp(this.tokens.expectedLength, this.manager.config.tokensPerBlock);
+  }
+
   get hasPriority(): boolean {
     return this.#priority !== undefined;
   }
@@ -148,7 +157,7 @@ export class RequestState {
 
   setBlock(ordinal: number, block: BlockId): void {
     if (ordinal >= this.#blocks.length) {
-      const length = Math.max(this.#blocks.length * 2, ordinal + 1);
+      const length = Math.max(this.#blocks.length * 2, ordinal + 1, this.expectedBlocks);
       this.#blocks = grownColumn(this.#blocks, length, NONE);
       this.#generations = grownColumn(this.#generations, length);
     }

@@ -31,7 +31,7 @@ export function resize(state: RequestState, capacity: number, history: number): 
   if (!demand.fits()) return false;
   // What can still throw comes before what changes: the caller's function, and tables too long for this process.
   const priorities = state.hasPriority ? askPriorities(state, plan) : null;
-  for (const group of state.groups) if (group.isAttention) group.reserve(plan.newBlocks);
+  for (const group of state.groups) if (group.isAttention) group.reserve(plan.newBlocks, state.expectedBlocks);
   state.manager.recorder.resized(state, plan);
 
   for (const group of state.groups) {
@@ -49,13 +49,19 @@ export function resize(state: RequestState, capacity: number, history: number): 
   for (const group of state.groups) {
     if (!group.isAttention) continue;
     takeScratch(state, group, history, capacity);
+    const { id } = group.rules;
+    const sinkEnd = group.rules.staleBegin(history);
+    const windowBegin = group.rules.staleEnd(history);
     for (let run = 0; run < NUM_RUNS; run++) {
-      for (let ordinal = plan.runBegin(group, run); ordinal < plan.runEnd(group, run); ordinal++) {
+      const end = plan.runEnd(group, run);
+      for (let ordinal = plan.runBegin(group, run); ordinal < end; ordinal++) {
         const priority = priorities === null ? DEFAULT_PRIORITY : priorities[next++];
+        const isLive = ordinal < sinkEnd || ordinal >= windowBegin;
         for (let beam = 0; beam < state.beamWidth; beam++) {
-          const page = storage.createHeld(group.rules.id, priority);
-          group.setPage(ordinal, page, beam);
-          group.row(beam).showIndex(ordinal, group.rules.isLive(ordinal, history) ? storage.pages.slot[page] : NONE);
+          const page = storage.createHeld(id, priority);
+          const row = group.row(beam);
+          row.setPage(ordinal, page);
+          row.showIndex(ordinal, isLive ? storage.pages.slot[page] : NONE);
         }
       }
     }
@@ -67,7 +73,8 @@ export function resize(state: RequestState, capacity: number, history: number): 
 export function raiseHistory(state: RequestState, history: number): void {
   state.history = history;
   for (const group of state.groups) {
-    if (!group.isAttention) continue;
+    // Without a window nothing becomes stale, and nothing is scratch.
+    if (!group.isAttention || group.rules.windowSize === null) continue;
     trimScratch(state, group, history, state.capacity);
     takeScratch(state, group, history, state.capacity);
     letGoStale(state, group);

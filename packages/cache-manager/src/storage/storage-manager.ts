@@ -32,6 +32,8 @@ export class StorageManager {
   readonly poolGroups: readonly PoolGroup[];
   readonly device: PageDevice;
   readonly #groups: readonly GroupRules[];
+  /** Where the pages of each group queue. */
+  readonly #queues: readonly EvictionPolicy[];
   readonly #oneSlot = new Int32Array(1);
   /** Takes a listed page out of the tree; set once by the manager, which owns both. */
   #removeFromTree: (page: PageId) => void = () => {};
@@ -77,6 +79,7 @@ export class StorageManager {
       for (const memory of created) memory.destroy();
       throw error;
     }
+    this.#queues = options.groups.map(({ poolGroup }) => this.poolGroups[poolGroup].droppable);
   }
 
   onEvict(removeFromTree: (page: PageId) => void): void {
@@ -203,7 +206,7 @@ export class StorageManager {
   }
 
   #queueOf(page: PageId): EvictionPolicy {
-    return this.poolGroups[this.#groups[this.pages.lifecycle[page]].poolGroup].droppable;
+    return this.#queues[this.pages.lifecycle[page]];
   }
 
   #free(page: PageId): void {

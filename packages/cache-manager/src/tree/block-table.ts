@@ -33,6 +33,8 @@ export class BlockTable {
   nextSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   previousSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
   numPages: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  /** Blocks that there will be when all memory is used; 0 when nobody knows. Spares the last steps of growing. */
+  expectedSize = 0;
   #indexed: Uint8Array = new Uint8Array(INITIAL_BLOCKS);
   /** Head of the chain of pages: entry `block * numLifecycles + lifecycle`. */
   #firstPage: Int32Array;
@@ -83,7 +85,7 @@ export class BlockTable {
     this.generation[block]++;
     this.ordinal[block] = NONE;
     this.numTokens[block] = NONE;
-    this.#digests.delete(block);
+    if (this.#digests.size > 0) this.#digests.delete(block);
     this.#free.push(block);
     this.#live--;
   }
@@ -174,12 +176,16 @@ export class BlockTable {
   }
 
   #nextId(): BlockId {
-    if (this.#size === this.parent.length) this.#grow(grownLength(this.#size, this.#size + 1));
+    if (this.#size === this.parent.length) this.#grow(grownLength(this.#size, this.#size + 1, this.expectedSize));
     return this.#size++;
   }
 
   #storeTokens(block: BlockId, tokens: TokenBuffer, offset: number, count: number): void {
-    this.#tokens.set(tokens.values.subarray(offset, offset + count), block * this.tokensPerBlock);
+    const { values } = tokens;
+    const base = block * this.tokensPerBlock;
+    const mine = this.#tokens;
+    // By hand: a view for every block would be garbage.
+    for (let i = 0; i < count; i++) mine[base + i] = values[offset + i];
     if (tokens.digests === null) return;
     for (let i = 0; i < count; i++) {
       const digest = tokens.digests.get(offset + i);

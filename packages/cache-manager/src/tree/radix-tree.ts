@@ -193,7 +193,9 @@ export class RadixTree {
     const block = this.#pages.block[page];
     const rules = this.#groups[this.#pages.lifecycle[page]];
     this.#discard(page);
-    if (rules.everyMatchNeeds(this.blocks.ordinal[block])) this.#removeSubtree(block);
+    // Most go leaf first: then there is no subtree to look through.
+    const isBare = this.blocks.numPages[block] === 0 && this.blocks.childRoot[block] === NONE;
+    if (!isBare && rules.everyMatchNeeds(this.blocks.ordinal[block])) this.#removeSubtree(block);
     else this.#prune(block);
   }
 
@@ -229,12 +231,11 @@ export class RadixTree {
 
   #detach(block: BlockId): void {
     const { blocks } = this;
-    const scope = this.#scopeOfRoot.get(block);
-    if (scope !== undefined) {
+    const parent = blocks.parent[block];
+    if (parent === NONE) {
+      this.#roots.delete(this.scopeOf(block));
       this.#scopeOfRoot.delete(block);
-      this.#roots.delete(scope);
     } else {
-      const parent = blocks.parent[block];
       this.order.remove(block);
       if (blocks.isIndexed(block)) this.#index.remove(block);
       if (blocks.childRoot[parent] === NONE) this.#becameLeaf(parent);

@@ -8,6 +8,7 @@ export type MultimodalDigest = Uint8Array;
 export type TokenSeq = ArrayLike<number> | readonly (number | MultimodalDigest)[];
 
 const DIGEST_BYTES = 32;
+const FEW_TOKENS = 16;
 export const MAX_TOKEN = 0xffffffff;
 
 /**
@@ -19,6 +20,8 @@ export const MAX_TOKEN = 0xffffffff;
 export class TokenBuffer {
   values: Uint32Array = new Uint32Array(16);
   length = 0;
+  /** Tokens that there are likely to be in the end; there is room for them as soon as room is made at all. */
+  expectedLength = 0;
   digests: Map<number, MultimodalDigest> | null = null;
 
   static from(tokens: TokenSeq): TokenBuffer {
@@ -55,10 +58,13 @@ export class TokenBuffer {
     const count = tokens.length;
     const begin = this.length;
     if (begin + count > this.values.length)
-      this.values = grownColumn(this.values, Math.max(this.values.length * 2, begin + count));
+      this.values = grownColumn(this.values, Math.max(this.values.length * 2, begin + count, this.expectedLength));
     const { values } = this;
-    if (tokens instanceof Uint32Array) values.set(tokens, begin);
-    else {
+    if (tokens instanceof Uint32Array) {
+      // A decode step brings one token, for which `set` has much to check.
+      if (count > FEW_TOKENS) values.set(tokens, begin);
+      else for (let i = 0; i < count; i++) values[begin + i] = tokens[i];
+    } else {
       let digests: Map<number, MultimodalDigest> | null = null;
       for (let i = 0; i < count; i++) {
         const token = tokens[i];
