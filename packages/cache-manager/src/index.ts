@@ -30,8 +30,12 @@ export type {
   SlotSnapshot,
   SlotState,
 } from './inspect/manager-snapshot.ts';
+export type { EvictablePages, EvictionPolicy, EvictionPolicyFactory } from './eviction/eviction-policy.ts';
+export type { PageUse } from './eviction/page-use.ts';
+export type { EvictionChoice } from './eviction/policies.ts';
 export { KvCache } from './kv-cache.ts';
 export { type CreateKvCacheOptions, KvCacheManager, type KvCacheManagerOptions } from './kv-cache-manager.ts';
+export type { PinOptions, PrefixPin } from './pin/prefix-pin.ts';
 // What the outside provides
 export type {
   ClearedEvent,
@@ -51,6 +55,7 @@ export { DropPlan } from './request/drop-plan.ts';
 export type { ForkOptions } from './request/fork.ts';
 export type { MatchDepths } from './request/match.ts';
 export type { PriorityFn } from './request/priority.ts';
+export type { RetentionRange } from './request/retention.ts';
 export type { GroupReuseStatus } from './request/reuse-status.ts';
 export type { ResumeOptions } from './request/selection.ts';
 // Statistics

@@ -18,6 +18,9 @@ import { KvCache } from './kv-cache.ts';
 import { ManagerState } from './manager-state.ts';
 import type { KvEventSink } from './ports/kv-event-sink.ts';
 import type { PageTable } from './page/page-table.ts';
+import { pinMatch } from './pin/pin-prefix.ts';
+import { PinTable } from './pin/pin-table.ts';
+import type { PinOptions, PrefixPin } from './pin/prefix-pin.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
@@ -25,6 +28,7 @@ import { type GroupRules, groupRules } from './request/group-rules.ts';
 import { Matcher } from './request/match.ts';
 import type { PriorityFn } from './request/priority.ts';
 import { RequestState } from './request/request-state.ts';
+import { Retention, type RetentionRange } from './request/retention.ts';
 import type { PoolGroupPeaks } from './statistics/pool-group-peaks.ts';
 import type { RequestStatistics } from './statistics/request-statistics.ts';
 import {
@@ -56,6 +60,10 @@ export interface KvCacheManagerOptions {
    * saves and what pages like it were good for; `lru` looks at age alone; a factory brings a policy of your own.
    */
   eviction?: EvictionChoice;
+  /** Part of every pool, from 0 to 1, that `pin` may hold. Default 0.5. */
+  maxPinnedShare?: number;
+  /** The time in milliseconds, never falling: what `durationMs` is measured by. Default: `Date.now`. */
+  now?: () => number;
 }
 
 export interface CreateKvCacheOptions {
@@ -67,6 +75,8 @@ export interface CreateKvCacheOptions {
   id?: number;
   /** Eviction priority of the request's pages. Default 35 everywhere. */
   priority?: PriorityFn;
+  /** Runs of tokens that are worth more, or less, than usual, perhaps for a time. Where a range says something, `priority` is not asked. */
+  retention?: readonly RetentionRange[];
   /**
    * Tokens of the prompt: blocks that are added once so much is written count as generation, not as missed. Default: the length
    * of `tokens`; without these everything counts as prompt.
@@ -164,6 +174,7 @@ export class KvCacheManager {
     const lookedUp = options.tokens?.length ?? null;
     const expectedPromptLength = checkedPromptLength(options.expectedPromptLength) ?? lookedUp ?? Number.POSITIVE_INFINITY;
     const prompt = TokenBuffer.borrow(options.tokens ?? []);
+    const retention = options.retention?.length ? new Retention(options.retention, this.#state.config.tokensPerBlock) : null;
     const matched = matcher.match(tree.root(scope), prompt);
     const request = new RequestState({
       manager: this.#state,
@@ -174,11 +185,29 @@ export class KvCacheManager {
       lookedUp,
       expectedPromptLength,
       priority: options.priority,
+      retention,
     });
     claimMatch(request);
     open.add(request);
     this.#afterCall();
     return new KvCache(request, this.#afterCall);
+  }
+
+  /**
+   * Keeps the longest published prefix of `tokens` from being evicted until the pin is released: what every group needs to continue
+   * there. Pins may overlap.
+   *
+   * @returns null when all pins together would hold more than `maxPinnedShare` of some pool; nothing has changed then
+   * @throws {TokenError} on anything that is no token; {StateError} on a bad scope or duration, or after `close`
+   */
+  pin(tokens: TokenSeq, scope?: ReuseScope, options: PinOptions = {}): PrefixPin | null {
+    this.#checkOpen('pin');
+    this.#state.checkNotAsking('pin');
+    const { matcher, tree } = this.#state;
+    const matched = matcher.match(tree.root(scopeKey(scope)), TokenBuffer.borrow(tokens));
+    const pin = pinMatch(this.#state, matched, options, this.#afterCall);
+    this.#afterCall();
+    return pin;
   }
 
   /** Settles once the device is known to have the memory, or rejects with the reason. `resume` waits for it too. */
@@ -222,11 +251,12 @@ export class KvCacheManager {
     return this.#state.peaks.take();
   }
 
-  /** Forgets everything that was published. Throws {StateError} while requests are open; nothing is forgotten then. */
+  /** Forgets everything that was published. Throws {StateError} while requests are open or prefixes pinned; nothing is forgotten then. */
   clearReusableBlocks(): void {
     this.#checkOpen('clearReusableBlocks');
     this.#state.checkNotAsking('clearReusableBlocks');
     this.#checkNoRequests('clearReusableBlocks', 'close them first');
+    this.#checkNoPins('clearReusableBlocks');
     this.#state.storage.dropAll();
     this.#state.events?.cleared();
     this.#afterCall();
@@ -255,6 +285,7 @@ export class KvCacheManager {
     this.#state.checkNotAsking('close');
     if (options.force) for (const request of [...this.#state.open]) closeRequest(request);
     this.#checkNoRequests('close', 'close them first, or pass { force: true }');
+    this.#state.pins.releaseAll();
     this.#state.closed = true;
     this.#state.events?.cleared();
     this.#state.afterCall();
@@ -272,6 +303,12 @@ export class KvCacheManager {
 
   #checkOpen(call: string): void {
     if (this.#state.closed) throw new StateError('manager-closed', `${call}: the manager is closed`);
+  }
+
+  #checkNoPins(call: string): void {
+    const { pins } = this.#state;
+    pins.expire();
+    if (pins.size > 0) throw new StateError('prefixes-pinned', `${call}: ${pins.size} prefixes are pinned; release them first`);
   }
 
   #checkNoRequests(call: string, wayOut: string): void {
@@ -293,7 +330,7 @@ function createState(
   config: CacheConfig,
   lifecycles: LifecycleRegistry,
   layout: StorageLayout,
-  { device, events: sink, eviction = DEFAULT_EVICTION }: KvCacheManagerOptions,
+  { device, events: sink, eviction = DEFAULT_EVICTION, maxPinnedShare, now = Date.now }: KvCacheManagerOptions,
 ): ManagerState {
   const { tokensPerBlock, commitMinSnapshot, enablePartialReuse, reuseMatchBackoff } = config;
   const groups = groupRules({
@@ -305,7 +342,7 @@ function createState(
   const [{ slots: numSlots }] = planSlots(layout, config);
   const blocks = new BlockTable(tokensPerBlock, groups.length);
   const createQueue = (pages: PageTable, slots: number) => createPolicy(eviction, new EvictionView({ slots, pages, blocks, groups }));
-  const storage = new StorageManager({ layout, groups, numSlots, device, createQueue });
+  const storage = new StorageManager({ layout, groups, numSlots, device, createQueue, now });
   const tree = new RadixTree({
     tokensPerBlock,
     groups,
@@ -320,13 +357,15 @@ function createState(
     },
   });
   storage.onEvict((page) => tree.remove(page));
+  const pins = new PinTable({ storage, groups, share: maxPinnedShare, now });
+  storage.onExpire(() => pins.expire());
   const numPages = numSlots.reduce((sum, slots) => sum + slots, 0);
   storage.pages.expectedSize = numPages;
   // Every block lists a page, but for the roots and few others.
   blocks.expectedSize = numPages + (numPages >> 6) + 64;
   const matcher = new Matcher({ tree, groups, tokensPerBlock, partialReuse: enablePartialReuse, backoff: reuseMatchBackoff });
   const events = sink === undefined ? null : createRecorder(sink, config, groups, storage, tree);
-  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher, events });
+  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher, pins, events });
 }
 
 function createRecorder(

@@ -7,6 +7,7 @@ import type { GroupRules } from './request/group-rules.ts';
 import type { Matcher } from './request/match.ts';
 import type { PriorityFn } from './request/priority.ts';
 import type { RequestState } from './request/request-state.ts';
+import type { PinTable } from './pin/pin-table.ts';
 import { ResizePlan } from './request/resize-plan.ts';
 import { PeakGauge } from './statistics/pool-group-peaks.ts';
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
@@ -36,6 +37,7 @@ export class ManagerState {
   readonly missedSnapshots: Float64Array;
   /** Why the device refused a copy that could be left out; null once somebody was told. */
   refusedCopy: { readonly error: unknown } | null = null;
+  readonly pins: PinTable;
   readonly recorder: StatisticsRecorder;
   readonly peaks: PeakGauge;
   /** Null when nobody listens. */
@@ -52,6 +54,7 @@ export class ManagerState {
     storage: StorageManager;
     tree: RadixTree;
     matcher: Matcher;
+    pins: PinTable;
     events: EventRecorder | null;
   }) {
     this.config = parts.config;
@@ -74,6 +77,7 @@ export class ManagerState {
       this.recorder.moved('copied', group, count),
     );
     this.peaks = new PeakGauge(parts.storage);
+    this.pins = parts.pins;
     this.events = parts.events;
   }
 

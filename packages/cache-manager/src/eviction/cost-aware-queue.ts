@@ -120,16 +120,19 @@ export class CostAwareQueue implements EvictionPolicy {
 
   first(): PageId {
     if (this.#count === 0) return NONE;
-    let level = this.#levels[this.#lowest];
-    while (level === null || level.count === 0) level = this.#levels[++this.#lowest];
-    for (;;) {
-      const list = this.#nextList(level);
-      // Only pages that wait for blocks behind them: those are held, so waiting does not help.
-      if (list === NONE) return level.heads[this.#numLists];
-      const page = level.heads[list];
-      if (!this.#view.isLeaf(page)) this.#park(level, page);
-      else if (!this.#isWorthMore(level, list, page)) return page;
+    let waiting: PageId = NONE;
+    for (let priority = this.#lowest; priority <= MAX_PRIORITY; priority++) {
+      const level = this.#levels[priority];
+      if (level === null || level.count === 0) {
+        if (priority === this.#lowest) this.#lowest++;
+        continue;
+      }
+      const page = this.#firstOf(level);
+      if (page !== NONE) return page;
+      if (waiting === NONE) waiting = level.heads[this.#numLists];
     }
+    // All wait for blocks behind them, so those are held, and waiting does not help.
+    return waiting;
   }
 
   reused(page: PageId): void {
@@ -149,12 +152,30 @@ export class CostAwareQueue implements EvictionPolicy {
     this.#putFirst(level, parked - this.#numLists, page);
   }
 
-  /** The pages of the queue, priorities ascending. For checks and tools. */
+  /** The pages in the order in which they would be evicted if time stood still. For checks and tools, not for hot paths. */
   *[Symbol.iterator](): Generator<PageId> {
+    const now = this.#clock + this.#freshAge;
+    const { stamp, nextInQueue } = this.#pages;
     for (const level of this.#levels) {
-      for (const head of level?.heads ?? []) {
-        for (let page = head; page !== NONE; page = this.#pages.nextInQueue[page]) yield page;
-      }
+      const pages: { page: PageId; claim: number }[] = [];
+      level?.heads.forEach((head, list) => {
+        for (let page = head; page !== NONE; page = nextInQueue[page]) {
+          pages.push({ page, claim: list === this.#numLists ? 0 : (now - stamp[page]) * this.#haste[list] });
+        }
+      });
+      pages.sort((a, b) => b.claim - a.claim);
+      for (const { page } of pages) yield page;
+    }
+  }
+
+  /** The first of the pages of one priority that do not wait for blocks behind them; NONE when all do. */
+  #firstOf(level: Level): PageId {
+    for (;;) {
+      const list = this.#nextList(level);
+      if (list === NONE) return NONE;
+      const page = level.heads[list];
+      if (!this.#view.isLeaf(page)) this.#park(level, page);
+      else if (!this.#isWorthMore(level, list, page)) return page;
     }
   }
 
@@ -172,7 +193,7 @@ export class CostAwareQueue implements EvictionPolicy {
       best = list;
     }
     level.best = best;
-    level.left = this.#run;
+    level.left = best === NONE ? 0 : this.#run;
     return best;
   }
 

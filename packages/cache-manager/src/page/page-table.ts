@@ -3,6 +3,9 @@ import { grownColumn, grownLength, NONE } from '../columns.ts';
 /** Index of a page in its table. Ids are used again once the page is gone. */
 export type PageId = number;
 
+/** The duration of what holds for good. */
+export const FOREVER = 0xffffffff;
+
 const INITIAL_PAGES = 64;
 
 /**
@@ -22,6 +25,10 @@ export class PageTable {
   priority: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** Next page of the same block and lifecycle (snapshots at other counts). */
   nextInBlock: Int32Array = new Int32Array(INITIAL_PAGES);
+  /** Milliseconds in the queue after which the priority falls back to the usual one; 0: nobody said, `FOREVER`: never. */
+  durationMs: Uint32Array = new Uint32Array(INITIAL_PAGES);
+  /** When it does; 0 while the page is not in the queue. */
+  expiresAt: Float64Array = new Float64Array(INITIAL_PAGES);
   /** Requests that have continued from the page, 255 at most. */
   reuses: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** What its last holder used it for (`PageUse`). */
@@ -54,6 +61,7 @@ export class PageTable {
     this.holds[page] = 0;
     this.priority[page] = priority;
     this.nextInBlock[page] = NONE;
+    this.durationMs[page] = 0;
     this.reuses[page] = 0;
     this.use[page] = 0;
     this.stamp[page] = 0;
@@ -85,6 +93,8 @@ export class PageTable {
     this.holds = grownColumn(this.holds, pages);
     this.priority = grownColumn(this.priority, pages);
     this.nextInBlock = grownColumn(this.nextInBlock, pages);
+    this.durationMs = grownColumn(this.durationMs, pages);
+    this.expiresAt = grownColumn(this.expiresAt, pages);
     this.reuses = grownColumn(this.reuses, pages);
     this.use = grownColumn(this.use, pages);
     this.stamp = grownColumn(this.stamp, pages);

@@ -2,8 +2,13 @@ import { divUp } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { BlockId } from '../tree/block-table.ts';
-import type { GroupState } from './group-state.ts';
+import type { GroupRules } from './group-rules.ts';
 import type { RequestState } from './request-state.ts';
+
+/** A request's share of a group, or only its rules. */
+interface Ruled {
+  readonly rules: GroupRules;
+}
 
 /**
  * Takes hold of the pages that a fresh match found: all of every required group, and of each optional group if it is
@@ -46,7 +51,7 @@ function isFork({ tree, matcher, config }: ManagerState, matched: number): boole
 }
 
 /** Whether the tree has everything that a group needs to continue at the match. */
-function isComplete(manager: ManagerState, group: GroupState, matched: number): boolean {
+export function isComplete(manager: ManagerState, group: Ruled, matched: number): boolean {
   const { tree, matcher } = manager;
   const { tokensPerBlock } = manager.config;
   const { rules } = group;
@@ -66,7 +71,7 @@ function isComplete(manager: ManagerState, group: GroupState, matched: number): 
 }
 
 /** Calls `visit` with the ordinals of the blocks that tokens after `numTokens` read, ascending. */
-export function forEachLiveBlock(group: GroupState, numTokens: number, visit: (ordinal: number) => void): void {
+export function forEachLiveBlock(group: Ruled, numTokens: number, visit: (ordinal: number) => void): void {
   const { rules } = group;
   const numBlocks = divUp(numTokens, rules.tokensPerBlock);
   const staleBegin = rules.staleBegin(numTokens);

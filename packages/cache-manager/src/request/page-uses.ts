@@ -36,6 +36,7 @@ export function markUses(state: RequestState): void {
       if (page === NONE) continue;
       pages.use[page] = ordinal >= answerBegin ? answer : ordinal >= endBegin ? end : body;
       if (ordinal < returnedEnd && pages.reuses[page] === 0) pages.reuses[page] = 1;
+      retain(state, page, ordinal);
     }
   }
 }
@@ -45,7 +46,9 @@ export function markPassed(state: RequestState, group: GroupState, ordinal: numb
   const begin = ordinal * state.manager.config.tokensPerBlock;
   const reach = NEAR_END + (group.rules.windowSize ?? 0);
   const nearEnd = isNearEnd(begin, promptEndOf(state), reach) || isNearEnd(begin, sharedEnd(state), reach);
-  state.manager.storage.pages.use[page] = pageUse(nearEnd ? PROMPT_END : PASSED, answerLength(state));
+  const { pages } = state.manager.storage;
+  pages.use[page] = pageUse(nearEnd ? PROMPT_END : PASSED, answerLength(state));
+  retain(state, page, ordinal);
 }
 
 /** Notes what a snapshot of the request's state saves, and what it may be used for, before it is listed. */
@@ -55,6 +58,7 @@ export function markSnapshot(state: RequestState, page: PageId): void {
   pages.use[page] = pageUse(part, answerLength(state));
   // Two paths are known to go through here.
   pages.reuses[page] = state.committed === sharedEnd(state) ? 1 : 0;
+  retain(state, page, Math.ceil(state.committed / state.manager.config.tokensPerBlock) - 1);
 }
 
 /** Counts that a request continues from what it claimed. Called once its first resume cannot fail any more. */
@@ -74,6 +78,12 @@ function countReuseOf(state: RequestState, group: GroupState, page: PageId): voi
   const isPassed = !state.isFork && (!group.isAttention || group.rules.windowSize !== null);
   if (isPassed) storage.pages.use[page] = pageUse(PASSED, 0);
   else storage.reused(page);
+}
+
+/** Gives a page that is let go of what the caller asked for its block. */
+function retain(state: RequestState, page: PageId, ordinal: number): void {
+  const { config, storage } = state.manager;
+  state.retention?.apply(storage.pages, page, ordinal, (ordinal + 1) * config.tokensPerBlock > state.matched);
 }
 
 function partAt(state: RequestState, end: number): number {

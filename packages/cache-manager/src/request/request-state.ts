@@ -8,6 +8,7 @@ import type { TokenBuffer } from '../tree/token-seq.ts';
 import { GroupState } from './group-state.ts';
 import type { MatchDepths } from './match.ts';
 import type { PriorityFn } from './priority.ts';
+import type { Retention } from './retention.ts';
 
 /** Tokens of an answer that there is room for beforehand. */
 const ANSWER_TOKENS = 256;
@@ -56,6 +57,8 @@ export class RequestState {
   returnedEnd = 0;
   /** Full blocks, from the first on, that were in the tree when last looked for. */
   attachedEnd = 0;
+  /** Null when nothing is to be kept longer than usual, or less long. */
+  readonly retention: Retention | null;
   readonly #priority: PriorityFn | undefined;
   #blocks = new Int32Array(16).fill(NONE);
   #generations = new Uint32Array(16);
@@ -69,6 +72,7 @@ export class RequestState {
     lookedUp: number | null;
     expectedPromptLength: number;
     priority: PriorityFn | undefined;
+    retention: Retention | null;
   }) {
     this.manager = options.manager;
     this.key = options.manager.takeRequestKey();
@@ -84,6 +88,7 @@ export class RequestState {
     this.groups = options.manager.groups.map((rules) => new GroupState(rules));
     this.seenLosses = options.manager.tree.heldLosses;
     this.#priority = options.priority;
+    this.retention = options.retention;
   }
 
   /** An active request that is where another one is, as yet without pages and unknown to the manager. */
@@ -97,6 +102,7 @@ export class RequestState {
       lookedUp: null,
       expectedPromptLength: source.expectedPromptLength,
       priority: source.#priority,
+      retention: source.retention,
     });
     request.status = 'active';
     request.resumedBefore = true;
@@ -124,7 +130,7 @@ export class RequestState {
   }
 
   get hasPriority(): boolean {
-    return this.#priority !== undefined;
+    return this.#priority !== undefined || this.retention !== null;
   }
 
   /**
@@ -143,6 +149,8 @@ export class RequestState {
 
   /** Eviction priority of a page of a block, 0 … 100. Throws when the caller's function does, or answers anything else. */
   priorityOf(ordinal: number, group: GroupState): number {
+    const retained = this.retention?.priorityOf(ordinal);
+    if (retained !== undefined) return retained;
     return this.#priority === undefined
       ? DEFAULT_PRIORITY
       : this.manager.askPriority(this.#priority, ordinal, group.rules.lifecycle);

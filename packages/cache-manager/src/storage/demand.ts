@@ -13,6 +13,7 @@ export class Demand {
   }
 
   reset(): void {
+    this.#storage.expire();
     this.#wanted.fill(0);
     this.#returned.fill(0);
   }

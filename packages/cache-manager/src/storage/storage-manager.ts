@@ -1,8 +1,9 @@
 import { SlotAllocator, type StorageLayout } from '@bufferwise/scratch-allocator';
 import { NONE } from '../columns.ts';
 import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
-import { LruQueue } from '../eviction/lru-queue.ts';
-import { type PageId, PageTable } from '../page/page-table.ts';
+import { Expiries } from '../eviction/expiries.ts';
+import { DEFAULT_PRIORITY, LruQueue } from '../eviction/lru-queue.ts';
+import { FOREVER, type PageId, PageTable } from '../page/page-table.ts';
 import type { PageDevice, PoolMemory } from '../ports/page-device.ts';
 import type { GroupRules } from '../request/group-rules.ts';
 import { InvariantError } from '../testing/invariant-error.ts';
@@ -34,9 +35,12 @@ export class StorageManager {
   readonly #groups: readonly GroupRules[];
   /** Where the pages of each group queue. */
   readonly #queues: readonly EvictionPolicy[];
+  readonly #now: () => number;
+  readonly #expiries = new Expiries((page, time) => this.pages.expiresAt[page] === time);
   readonly #oneSlot = new Int32Array(1);
   /** Takes a listed page out of the tree; set once by the manager, which owns both. */
   #removeFromTree: (page: PageId) => void = () => {};
+  #releasePins: () => void = () => {};
   #ready: Promise<void> | null = null;
   readonly #evictedPages: Float64Array;
   #isEvicting = false;
@@ -48,8 +52,11 @@ export class StorageManager {
     device: PageDevice;
     /** The eviction queue of a pool group of so many slots. Default: least recently used first. */
     createQueue?: (pages: PageTable, slots: number) => EvictionPolicy;
+    /** Milliseconds that never fall. */
+    now?: () => number;
   }) {
     this.device = options.device;
+    this.#now = options.now ?? Date.now;
     this.#groups = options.groups;
     this.#evictedPages = new Float64Array(options.groups.length);
     const created: PoolMemory[] = [];
@@ -86,6 +93,11 @@ export class StorageManager {
     this.#removeFromTree = removeFromTree;
   }
 
+  /** Tells who releases the pins whose time is over. */
+  onExpire(releasePins: () => void): void {
+    this.#releasePins = releasePins;
+  }
+
   /** Settles once all pool memory is known to exist. */
   ready(): Promise<void> {
     this.#ready ??= Promise.all(this.poolGroups.flatMap((group) => group.memories.map((memory) => memory.ready))).then(
@@ -97,6 +109,22 @@ export class StorageManager {
   /** Pages evicted so far, by group, those included that were lost behind another. */
   get evictedPages(): Float64Array {
     return this.#evictedPages;
+  }
+
+  /** Lets go of pins, and lets priorities fall back, whose time is over. Called before it is asked what may go. */
+  expire(): void {
+    const { pages } = this;
+    this.#releasePins();
+    if (this.#expiries.size === 0) return;
+    const now = this.#now();
+    for (let page = this.#expiries.take(now); page !== NONE; page = this.#expiries.take(now)) {
+      const queue = this.#queueOf(page);
+      queue.remove(page);
+      pages.expiresAt[page] = 0;
+      pages.durationMs[page] = 0;
+      pages.priority[page] = DEFAULT_PRIORITY;
+      queue.push(page);
+    }
   }
 
   free(poolGroup: number): number {
@@ -117,6 +145,7 @@ export class StorageManager {
   hasRoomFor(poolGroup: number, priority: number): boolean {
     const { slots, droppable } = this.poolGroups[poolGroup];
     if (slots.free > 0) return true;
+    this.expire();
     const victim = droppable.first();
     return victim !== NONE && this.pages.priority[victim] <= priority;
   }
@@ -125,7 +154,11 @@ export class StorageManager {
   makeRoom(poolGroup: number, count: number): void {
     const { slots, droppable } = this.poolGroups[poolGroup];
     this.#isEvicting = true;
-    while (slots.free < count) this.#removeFromTree(droppable.first());
+    while (slots.free < count) {
+      const victim = droppable.first();
+      if (victim === NONE) throw new InvariantError([`pool group ${poolGroup} has room, but its eviction policy names no page`]);
+      this.#removeFromTree(victim);
+    }
     this.#isEvicting = false;
   }
 
@@ -166,7 +199,9 @@ export class StorageManager {
 
   /** Keeps a page from being taken until `release`. */
   hold(page: PageId): void {
-    if (this.pages.holds[page]++ === 0) this.#queueOf(page).remove(page);
+    if (this.pages.holds[page]++ > 0) return;
+    this.#queueOf(page).remove(page);
+    this.pages.expiresAt[page] = 0;
   }
 
   /** Lets go of a page: the last to do so leaves it to the queue when the tree lists it, else frees it. */
@@ -174,7 +209,7 @@ export class StorageManager {
     const { holds, block } = this.pages;
     if (--holds[page] > 0) return;
     if (block[page] === NONE) this.#free(page);
-    else this.#queueOf(page).push(page);
+    else this.#enqueue(page);
   }
 
   /** Called when a page that nobody holds has left the tree. */
@@ -209,7 +244,16 @@ export class StorageManager {
     return this.#queues[this.pages.lifecycle[page]];
   }
 
+  #enqueue(page: PageId): void {
+    const { durationMs, expiresAt } = this.pages;
+    this.#queueOf(page).push(page);
+    if (durationMs[page] === 0 || durationMs[page] === FOREVER) return;
+    expiresAt[page] = this.#now() + durationMs[page];
+    this.#expiries.add(page, expiresAt[page]);
+  }
+
   #free(page: PageId): void {
+    this.pages.expiresAt[page] = 0;
     this.releaseSlot(this.#groups[this.pages.lifecycle[page]].poolGroup, this.pages.slot[page]);
     this.pages.destroy(page);
   }

@@ -91,7 +91,7 @@ function hangsBelow(blocks: BlockTable, parent: BlockId, child: BlockId): boolea
   return above === NONE ? blocks.childRoot[parent] === child : blocks.lower[above] === child || blocks.higher[above] === child;
 }
 
-/** Every slot has one owner; every page is held as often as requests name it; exactly the listed unheld pages are queued. */
+/** Every slot has one owner; every page is held as often as requests and pins name it; exactly the listed unheld pages are queued. */
 function checkPages(state: ManagerState, expect: Expect): void {
   const { pages, poolGroups } = state.storage;
   const holds = new Int32Array(pages.size);
@@ -105,6 +105,7 @@ function checkPages(state: ManagerState, expect: Expect): void {
     );
     owners[poolGroup].set(slot, owner);
   };
+  for (let page = 0; page < pages.size; page++) holds[page] = state.pins.holdsOf(page);
   for (const request of state.open) {
     for (const group of request.groups) {
       for (let ordinal = 0; ordinal < request.numBlocks; ordinal++) {
