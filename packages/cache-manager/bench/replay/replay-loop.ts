@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { memoryUsage } from 'node:process';
+import { cpuUsage, memoryUsage } from 'node:process';
 import { type KvCache, KvCacheManager, type KvCacheManagerOptions } from '../../src/index.ts';
 import { chunkEnds } from './chunk-ends.ts';
 import { NullPageDevice } from './null-page-device.ts';
@@ -17,6 +17,8 @@ export interface ReplayOptions {
   stateShare?: number;
   /** Tokens between the snapshots of a prompt. */
   grid?: number;
+  /** Told which request, by position in the workload, is admitted next. */
+  admitting?: (index: number) => void;
 }
 
 export interface ReplayResult {
@@ -34,6 +36,8 @@ export interface ReplayResult {
   /** Milliseconds of the whole replay, the making of tokens taken off. */
   wallMs: number;
   peakBytes: number;
+  /** Processor time of the process by wall time. */
+  coreShare: number;
   evictedPages: number[];
   missedSnapshots: number[];
   copiedSlots: number;
@@ -63,6 +67,7 @@ class ReplayLoop {
   readonly #workload: Workload;
   readonly #hasState: boolean;
   readonly #grid: number;
+  readonly #admitting: (index: number) => void;
   readonly #device = new NullPageDevice();
   readonly #manager: KvCacheManager;
   readonly #running: Running[] = [];
@@ -87,15 +92,17 @@ class ReplayLoop {
     closeMs: 0,
     wallMs: 0,
     peakBytes: 0,
+    coreShare: 0,
     evictedPages: [],
     missedSnapshots: [],
     copiedSlots: 0,
   };
 
-  constructor({ workload, kind, eviction, stateShare = 0.5, grid = 2048 }: ReplayOptions) {
+  constructor({ workload, kind, eviction, stateShare = 0.5, grid = 1024, admitting = () => {} }: ReplayOptions) {
     this.#workload = workload;
     this.#hasState = kind === 'state';
     this.#grid = grid;
+    this.#admitting = admitting;
     const config = replayConfig(kind, workload.capacity, stateShare);
     this.#manager = new KvCacheManager({ config, device: this.#device, eviction });
   }
@@ -103,6 +110,7 @@ class ReplayLoop {
   async run(): Promise<ReplayResult> {
     const result = this.#result;
     const start = performance.now();
+    const cpuStart = cpuUsage();
     while (this.#running.length > 0 || this.#preempted.length > 0 || this.#next < this.#workload.requests.length) {
       this.#budget = STEP_TOKENS;
       this.#serveRunning();
@@ -110,6 +118,8 @@ class ReplayLoop {
       this.#finishStep();
       if (result.steps++ % 64 === 0) result.peakBytes = Math.max(result.peakBytes, memoryUsage().rss);
     }
+    const { user, system } = cpuUsage(cpuStart);
+    result.coreShare = (user + system) / 1000 / (performance.now() - start);
     result.wallMs = performance.now() - start - this.#tokenMs;
     const { groups } = this.#manager.statistics();
     result.evictedPages = groups.map(({ evictedPages }) => evictedPages);
@@ -184,6 +194,7 @@ class ReplayLoop {
       const again = this.#preempted.at(-1);
       const request = again?.request ?? this.#workload.requests[this.#next];
       if (request === undefined) return;
+      if (!again) this.#admitting(this.#next);
       const tokenStart = performance.now();
       const prompt = again?.prompt ?? request.prompt();
       const lookup = prompt.subarray(0, prompt.length - 1);

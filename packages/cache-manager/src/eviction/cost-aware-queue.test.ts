@@ -16,13 +16,15 @@ class Rig {
   readonly pages = new PageTable();
   readonly blocks: BlockTable;
   readonly root: BlockId;
+  readonly view: EvictionView;
   readonly queue: CostAwareQueue;
 
   constructor(layers: readonly LayerShape[] = [full()], slots = 16) {
     const groups = rulesOf(layers, TOKENS_PER_BLOCK);
     this.blocks = new BlockTable(TOKENS_PER_BLOCK, groups.length);
     this.root = this.blocks.create(NONE, null, 0, 0);
-    this.queue = new CostAwareQueue(new EvictionView({ slots, pages: this.pages, blocks: this.blocks, groups }));
+    this.view = new EvictionView({ slots, pages: this.pages, blocks: this.blocks, groups });
+    this.queue = new CostAwareQueue(this.view);
   }
 
   block(parent: BlockId = this.root): BlockId {
@@ -206,7 +208,7 @@ describe('what is learned', () => {
         rig.queue.remove(page);
         rig.blocks.setFirstPage(block, 0, NONE);
         rig.pages.destroy(page);
-        if (use === body) rig.queue.returns(rig.page({ block }));
+        if (use === body) rig.queue.wanted(0, rig.view.contentHashOf(rig.page({ block })));
       }
     }
   }
@@ -223,8 +225,8 @@ describe('what is learned', () => {
     const rig = new Rig();
     const block = rig.block();
     rig.queue.remove(rig.pushed({ block, use: pageUse(PROMPT_END, 0) }));
-    const again = rig.page({ block });
-    expect([rig.queue.returns(again), rig.queue.returns(again), rig.queue.returns(rig.page())]).toEqual([true, false, false]);
+    const again = rig.view.contentHashOf(rig.page({ block }));
+    expect([rig.queue.wanted(0, again), rig.queue.wanted(0, again), rig.queue.wanted(0, again + 64)]).toEqual([true, false, false]);
   });
 });
 

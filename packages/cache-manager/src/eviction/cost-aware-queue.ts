@@ -136,11 +136,18 @@ export class CostAwareQueue implements EvictionPolicy {
   }
 
   reused(page: PageId): void {
-    this.#takeGhost(page);
+    this.wanted(this.#pages.lifecycle[page], this.#view.contentHashOf(page));
   }
 
-  returns(page: PageId): boolean {
-    return this.#takeGhost(page);
+  wanted(group: number, contentHash: number): boolean {
+    if ((contentHash & this.#sampleMask) !== 0) return false;
+    const kind = this.#ghosts.take(contentHash);
+    if (kind === NONE) return false;
+    if (kind < NUM_USES) {
+      this.#odds[group].sawReuse(kind);
+      if (++this.#untaught === LESSON) this.#learn();
+    }
+    return true;
   }
 
   becameLeaf(page: PageId): void {
@@ -266,24 +273,17 @@ export class CostAwareQueue implements EvictionPolicy {
     if (++this.#untaught === LESSON) this.#learn();
   }
 
-  /** Whether a page of the sample is remembered; counts that it was asked for again. */
-  #takeGhost(page: PageId): boolean {
-    const hash = this.#view.contentHashOf(page);
-    if ((hash & this.#sampleMask) !== 0) return false;
-    const kind = this.#ghosts.take(hash);
-    if (kind === NONE) return false;
-    if (kind < NUM_USES) {
-      this.#odds[this.#pages.lifecycle[page]].sawReuse(kind);
-      if (++this.#untaught === LESSON) this.#learn();
-    }
-    return true;
-  }
-
   /** Weighs every list anew, from what was seen so far. */
   #learn(): void {
     this.#untaught = 0;
+    let seen = 10;
+    let reused = 1;
+    for (const odds of this.#odds) {
+      seen += odds.seen;
+      reused += odds.reused;
+    }
     for (let group = 0; group < this.#odds.length; group++) {
-      this.#odds[group].logOdds(this.#logOdds);
+      this.#odds[group].logOdds(reused / seen, this.#logOdds);
       const numCosts = this.#numCosts[group];
       const scale = Math.log2(this.#view.leastTokensOf(group));
       for (let kind = 0; kind < NUM_KINDS; kind++) {

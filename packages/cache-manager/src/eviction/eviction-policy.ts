@@ -19,8 +19,11 @@ export interface EvictionPolicy {
   [Symbol.iterator](): Iterator<PageId>;
   /** A request continues from the page. It is held then, so it is not in the queue. */
   reused?(page: PageId): void;
-  /** A page is listed in the tree for the first time. Says whether one of the same tokens was evicted not long ago. */
-  returns?(page: PageId): boolean;
+  /**
+   * A request would have continued from a page of a group with that content, had there been one. Says whether there was, not long
+   * ago; false where nobody remembers.
+   */
+  wanted?(groupId: number, contentHash: number): boolean;
   /** No block hangs from the page's block any more: evicting it takes nothing along. The page may be held, and so not in the queue. */
   becameLeaf?(page: PageId): void;
 }
@@ -43,10 +46,12 @@ export interface EvictablePages {
   reusesOf(page: PageId): number;
   /** What the last one to hold it used it for. */
   useOf(page: PageId): PageUse;
+  /** Tokens from the beginning of the sequence to the end of the page's block. */
+  depthOf(page: PageId): number;
   /** Tokens that a request recomputes, at least, when this page alone is missing. */
   savedTokensOf(page: PageId): number;
   /** Whether evicting the page takes that page alone, and not those of blocks behind it. */
   isLeaf(page: PageId): boolean;
-  /** A 32-bit hash of all tokens up to the end of the page, its scope and its group: equal content, equal hash. */
+  /** A 32-bit hash of the page's block, the path to it, and its group: equal content, equal hash. */
   contentHashOf(page: PageId): number;
 }

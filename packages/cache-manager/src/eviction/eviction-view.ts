@@ -3,7 +3,7 @@ import type { PageId, PageTable } from '../page/page-table.ts';
 import type { GroupRules } from '../request/group-rules.ts';
 import type { BlockTable } from '../tree/block-table.ts';
 import type { EvictablePages } from './eviction-policy.ts';
-import type { PageUse } from './page-use.ts';
+import { type PageUse, PASSED, partOf } from './page-use.ts';
 
 /** Tokens without a snapshot beyond which more make no difference. */
 const FAR = 1 << 14;
@@ -54,10 +54,17 @@ export class EvictionView implements EvictablePages {
     return this.table.use[page];
   }
 
+  depthOf(page: PageId): number {
+    const block = this.table.block[page];
+    return this.#blocks.ordinal[block] * this.#blocks.tokensPerBlock + this.#blocks.numTokens[block];
+  }
+
   savedTokensOf(page: PageId): number {
     const { kind, windowSize, tokensPerBlock } = this.#groups[this.table.lifecycle[page]];
     if (kind === 'ssm') return this.#tokensSinceSnapshot(page);
     if (windowSize === null) return tokensPerBlock;
+    // Where paths end, a window without pages of full attention is as useless as they are without it: they go together.
+    if (this.table.reuses[page] > 0 || partOf(this.table.use[page]) !== PASSED) return FAR;
     // A match there needs the whole window, and saves all tokens before: each page has its share in that.
     const depth = (this.#blocks.ordinal[this.table.block[page]] + 1) * tokensPerBlock;
     return (depth / Math.min(depth, windowSize)) * tokensPerBlock;
@@ -69,9 +76,7 @@ export class EvictionView implements EvictablePages {
   }
 
   contentHashOf(page: PageId): number {
-    const { block, lifecycle, coverage } = this.table;
-    const path = this.#blocks.pathHash[block[page]];
-    return this.#groups[lifecycle[page]].kind === 'ssm' ? mix(path ^ Math.imul(coverage[page], 0x9e3779b1)) : path ^ Math.imul(lifecycle[page], 0x85ebca6b);
+    return contentHash(this.#blocks.pathHash[this.table.block[page]], this.table.lifecycle[page]);
   }
 
   /** Tokens between a snapshot and the one before it on its path, as far as that is worth looking. */
@@ -95,7 +100,7 @@ export class EvictionView implements EvictablePages {
   }
 }
 
-function mix(hash: number): number {
-  const mixed = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b);
-  return mixed ^ (mixed >>> 15);
+/** The hash of what a block's page of a group holds. */
+export function contentHash(pathHash: number, group: number): number {
+  return pathHash ^ Math.imul(group, 0x85ebca6b);
 }

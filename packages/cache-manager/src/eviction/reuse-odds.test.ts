@@ -7,7 +7,7 @@ const answer = pageUse(ANSWER, 100);
 
 function learned(odds: ReuseOdds): Float64Array {
   const out = new Float64Array(NUM_USES);
-  odds.logOdds(out);
+  odds.logOdds((odds.reused + 1) / (odds.seen + 10), out);
   return out;
 }
 

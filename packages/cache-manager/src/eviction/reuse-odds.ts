@@ -2,9 +2,11 @@ import { answerLengthOf, NUM_ANSWER_LENGTHS, NUM_PARTS, NUM_USES, type PageUse, 
 
 /** Pages of average fortune that every count begins with: a few observations do not tip the scales. */
 const PRIOR = 100;
+/** The same for a group as a whole. */
+const GROUP_PRIOR = 1000;
 /** Odds are not taken for lower or higher than so many doublings, whatever was seen. */
 const MOST_DOUBLINGS = 3;
-const MOST_HALVINGS = 4;
+const MOST_HALVINGS = 8;
 /** Counts are halved when so many pages were seen, so that what was long ago fades. */
 const MEMORY = 1 << 16;
 
@@ -30,11 +32,25 @@ export class ReuseOdds {
     this.#count(this.#reused, use);
   }
 
-  /** Base-2 logarithm of how much likelier than average each use is to be asked for again, into `out`, one entry a use. */
-  logOdds(out: Float64Array): void {
-    const average = (total(this.#reused) + 1) / (total(this.#seen) + 10);
+  /** Pages let go that never had been reused, and how many of them were asked for again. */
+  get seen(): number {
+    return total(this.#seen);
+  }
+
+  get reused(): number {
+    return total(this.#reused);
+  }
+
+  /**
+   * Base-2 logarithm of the odds that a page of each use is asked for again, against `reference`, into `out`, one entry a use.
+   *
+   * @param reference the probability that has odds of 0, above 0
+   */
+  logOdds(reference: number, out: Float64Array): void {
+    const average = (this.reused + GROUP_PRIOR * reference) / (this.seen + GROUP_PRIOR);
+    const base = Math.log2(average / reference);
     for (let use = 0; use < NUM_USES; use++) {
-      const odds = this.#logOdds(partOf(use), average) + this.#logOdds(NUM_PARTS + answerLengthOf(use), average);
+      const odds = base + this.#logOdds(partOf(use), average) + this.#logOdds(NUM_PARTS + answerLengthOf(use), average);
       out[use] = Math.max(-MOST_HALVINGS, Math.min(MOST_DOUBLINGS, odds));
     }
   }

@@ -3,6 +3,7 @@ import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { GroupRules } from './group-rules.ts';
+import { countMissed } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 
 /** A request's share of a group, or only its rules. */
@@ -16,6 +17,7 @@ interface Ruled {
  */
 export function claimMatch(state: RequestState): void {
   const { manager, matched } = state;
+  if (state.depths.path > matched) countMissed(manager, matched);
   if (matched === 0) return;
   const { matcher } = manager;
   const fullBlocks = Math.floor(matched / manager.config.tokensPerBlock);

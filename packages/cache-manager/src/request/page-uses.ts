@@ -1,6 +1,9 @@
 import { NONE } from '../columns.ts';
 import { ANSWER, PASSED, PROMPT_BODY, PROMPT_END, pageUse } from '../eviction/page-use.ts';
+import type { ManagerState } from '../manager-state.ts';
 import type { PageId } from '../page/page-table.ts';
+import type { BlockId } from '../tree/block-table.ts';
+import type { GroupRules } from './group-rules.ts';
 import type { GroupState } from './group-state.ts';
 import type { RequestState } from './request-state.ts';
 
@@ -8,12 +11,34 @@ import type { RequestState } from './request-state.ts';
  * Tokens before the end of a prompt, or of what others share of it, that count as near that end: a retry, the next turn or a
  * sibling may leave the path a little before it.
  */
-const NEAR_END = 512;
+const NEAR_END = 1024;
 
 /** Asks whether what a request lists for the first time was evicted not long ago. */
-export function markListed(state: RequestState, group: GroupState, ordinal: number, page: PageId): void {
+export function markListed(state: RequestState, group: GroupState, ordinal: number, block: BlockId): void {
   // That a path comes back says nothing of windows and snapshots: few of them would have been of use.
-  if (group.rules.windowSize === null && state.manager.storage.returns(page)) state.returnedEnd = ordinal + 1;
+  if (group.rules.windowSize !== null) return;
+  const { storage, tree } = state.manager;
+  if (storage.wanted(group.rules.id, tree.blocks.pathHash[block])) state.returnedEnd = ordinal + 1;
+}
+
+/**
+ * Tells what a match of `matched` tokens would have used, had it been there: where the path goes on behind the match, the window
+ * before its end, and the last snapshot.
+ */
+export function countMissed(manager: ManagerState, matched: number): void {
+  const { matcher, storage, tree, config, groups } = manager;
+  const numBlocks = Math.floor(matcher.depths.path / config.tokensPerBlock);
+  const firstMissed = Math.floor(matched / config.tokensPerBlock);
+  const ask = (group: GroupRules, ordinal: number) => storage.wanted(group.id, tree.blocks.pathHash[matcher.blockAt(ordinal)]);
+  for (const group of groups) {
+    if (group.policy !== 'required') continue;
+    if (group.kind === 'ssm') {
+      for (let ordinal = numBlocks - 1; ordinal >= firstMissed && !ask(group, ordinal); ordinal--);
+    } else if (group.windowSize !== null) {
+      const begin = Math.max(firstMissed, group.staleEnd(numBlocks * config.tokensPerBlock));
+      for (let ordinal = begin; ordinal < numBlocks; ordinal++) ask(group, ordinal);
+    }
+  }
 }
 
 /** Notes what a request that closes used its attention pages for. */
@@ -22,7 +47,8 @@ export function markUses(state: RequestState): void {
   const { tokensPerBlock } = state.manager.config;
   const length = answerLength(state);
   const body = pageUse(PROMPT_BODY, length);
-  const end = pageUse(PROMPT_END, length);
+  // Where a match has to end at a window or a snapshot, what comes before that end is of use with it or not at all.
+  const end = state.groups.some(({ rules }) => needsEnd(rules)) ? body : pageUse(PROMPT_END, length);
   const answer = pageUse(ANSWER, length);
   const promptEnd = promptEndOf(state);
   const answerBegin = Math.floor(promptEnd / tokensPerBlock);
@@ -84,6 +110,11 @@ function countReuseOf(state: RequestState, group: GroupState, page: PageId): voi
 function retain(state: RequestState, page: PageId, ordinal: number): void {
   const { config, storage } = state.manager;
   state.retention?.apply(storage.pages, page, ordinal, (ordinal + 1) * config.tokensPerBlock > state.matched);
+}
+
+/** Whether matches end only where a group has what it needs for that very end. */
+function needsEnd({ policy, kind, windowSize }: GroupRules): boolean {
+  return policy === 'required' && (kind === 'ssm' || windowSize !== null);
 }
 
 function partAt(state: RequestState, end: number): number {

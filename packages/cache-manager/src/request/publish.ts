@@ -59,7 +59,7 @@ export function publishOrShare(state: RequestState, group: GroupState, ordinal: 
     // A page stands in one block only; where it stands for other tokens it cannot stand for these.
     if (storage.pages.block[page] === NONE) {
       tree.link(block, page, config.tokensPerBlock);
-      markListed(state, group, ordinal, page);
+      markListed(state, group, ordinal, block);
     }
     return;
   }

@@ -1,6 +1,7 @@
 import { SlotAllocator, type StorageLayout } from '@bufferwise/scratch-allocator';
 import { NONE } from '../columns.ts';
 import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
+import { contentHash } from '../eviction/eviction-view.ts';
 import { Expiries } from '../eviction/expiries.ts';
 import { DEFAULT_PRIORITY, LruQueue } from '../eviction/lru-queue.ts';
 import { FOREVER, type PageId, PageTable } from '../page/page-table.ts';
@@ -226,9 +227,9 @@ export class StorageManager {
     if (block[page] !== NONE) this.#queueOf(page).reused?.(page);
   }
 
-  /** A held page is listed for the first time. Whether one of the same tokens was evicted not long ago, as far as anybody remembers. */
-  returns(page: PageId): boolean {
-    return this.#queueOf(page).returns?.(page) ?? false;
+  /** Whether a page of a group that a request would have continued from was there not long ago, as far as anybody remembers. */
+  wanted(group: number, pathHash: number): boolean {
+    return this.#queues[group].wanted?.(group, contentHash(pathHash, group)) ?? false;
   }
 
   /** Called when no block hangs from the block of a listed page any more. */

@@ -1,0 +1,122 @@
+/**
+ * Replays request traces in a closed loop on a manager whose pages hold nothing, beside what other systems measured with the same
+ * loop and memory, and beside what perfect foresight would reach.
+ *
+ * The traces are third parties' and not part of this repository: `BUFFERWISE_TRACES` names their folder, by default
+ * `../shared/data/traces` from the root. Without them there is nothing to do. `BUFFERWISE_REPLAY` limits the run to what it names, by
+ * workload, kind and policy, for example `conv,full,lru`; `BUFFERWISE_REPLAY_REQUESTS` to so many requests of each workload.
+ */
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { argv, cwd, env } from 'node:process';
+import { Foresight, ForesightQueue } from './foresight-policy.ts';
+import { peerFigures } from './peer-figures.ts';
+import { BLOCK_TOKENS, type ModelKind } from './replay-config.ts';
+import { type ReplayResult, replay } from './replay-loop.ts';
+import { readWorkload, WORKLOADS, type Workload } from './workloads.ts';
+
+declare const gc: (() => void) | undefined;
+
+interface Kind {
+  name: string;
+  kind: ModelKind;
+  /** Part of all memory that holds recurrent state. */
+  stateShare: number;
+}
+
+/** The state kinds have the same bytes: one state for every 512 tokens of attention, or half of that and more attention. */
+const KINDS: readonly Kind[] = [
+  { name: 'full', kind: 'full', stateShare: 0 },
+  { name: 'window', kind: 'window', stateShare: 0 },
+  { name: 'state', kind: 'state', stateShare: 0.5 },
+  { name: 'state-quarter', kind: 'state', stateShare: 0.25 },
+];
+const POLICIES = ['lru', 'cost-aware', 'foresight'] as const;
+
+/** One line of the table. */
+interface Row {
+  workload: string;
+  kind: string;
+  who: string;
+  'blocks/s': number;
+  'us/token': number;
+  'hit %': number;
+  'peak MB': number;
+  /** Part of the time that this process had a core: on a busy machine the rates above suffer from the rest. */
+  'core %'?: number;
+}
+
+export default async function bench(): Promise<void> {
+  const folder = env.BUFFERWISE_TRACES ?? argv[2] ?? defaultFolder();
+  if (!existsSync(folder)) {
+    console.log(`No traces at ${folder}; set BUFFERWISE_TRACES to the folder that has them. Nothing was replayed.`);
+    return;
+  }
+  const asked = (env.BUFFERWISE_REPLAY ?? '').split(',').filter((word) => word !== '');
+  const limit = Number(env.BUFFERWISE_REPLAY_REQUESTS ?? Number.POSITIVE_INFINITY);
+  const rows: Row[] = [];
+  for (const name of chosen(WORKLOADS, asked)) {
+    const workload = readWorkload(folder, name, limit);
+    for (const kind of KINDS.filter((each) => chosen(KINDS.map((other) => other.name), asked).includes(each.name))) {
+      for (const policy of chosen(POLICIES, asked)) {
+        if (policy === 'foresight' && kind.name !== 'full') continue;
+        rows.push(row(workload, kind, policy, await replayWith(workload, kind, policy)));
+      }
+      if (limit < workload.requests.length || limit !== Number.POSITIVE_INFINITY) continue;
+      for (const peer of peerFigures(name, kind.kind)) {
+        rows.push({
+          workload: name,
+          kind: kind.name,
+          who: peer.peer,
+          'blocks/s': peer.blocksPerSecond,
+          'us/token': peer.usPerToken,
+          'hit %': peer.hitPercent,
+          'peak MB': peer.peakMb,
+        });
+      }
+    }
+  }
+  console.table(rows);
+  console.log(JSON.stringify(rows));
+}
+
+/** The traces beside the repository, wherever in it the bench is started. */
+function defaultFolder(): string {
+  let root = cwd();
+  while (!existsSync(join(root, 'pnpm-workspace.yaml')) && root !== dirname(root)) root = dirname(root);
+  return join(root, '..', 'shared', 'data', 'traces');
+}
+
+/** The names that were asked for, all when none of them was. */
+function chosen<T extends string>(names: readonly T[], asked: readonly string[]): readonly T[] {
+  const some = names.filter((name) => asked.includes(name));
+  return some.length > 0 ? some : names;
+}
+
+async function replayWith(workload: Workload, kind: Kind, policy: (typeof POLICIES)[number]): Promise<ReplayResult> {
+  gc?.();
+  if (policy !== 'foresight') return replay({ workload, kind: kind.kind, stateShare: kind.stateShare, eviction: policy });
+  const foresight = new Foresight(workload.requests);
+  return replay({
+    workload,
+    kind: kind.kind,
+    eviction: (pages) => new ForesightQueue(pages, foresight),
+    admitting: (index) => {
+      foresight.now = index;
+    },
+  });
+}
+
+function row(workload: Workload, kind: Kind, policy: string, result: ReplayResult): Row {
+  const promptMs = result.openMs + result.resizeMs + result.commitMs;
+  return {
+    workload: workload.name,
+    kind: kind.name,
+    who: policy === 'foresight' ? 'foresight (a bound)' : `Bufferwise ${policy}`,
+    'blocks/s': Math.round(result.promptTokens / BLOCK_TOKENS / (promptMs / 1000)),
+    'us/token': Number(((result.decodeMs * 1000) / result.outputTokens).toFixed(3)),
+    'hit %': Number(((100 * result.hitTokens) / result.promptTokens).toFixed(2)),
+    'peak MB': Math.round(result.peakBytes / 1e6),
+    'core %': Math.round(100 * result.coreShare),
+  };
+}
