@@ -10,11 +10,15 @@ import {
 import { describe, expect, test } from 'vitest';
 import { full, model, recurrent, seq, windowed } from '../test/support/stage.ts';
 import { TokenError } from './errors/token-error.ts';
-import { HostPageDevice, type KvCache, KvCacheManager, type PoolSpec } from './index.ts';
+import { HostPageDevice, type KvCache, KvCacheManager, type KvCacheManagerOptions, type PoolSpec } from './index.ts';
 import { checkInvariants } from './testing/index.ts';
 
-function managerOf(input = model([full(), windowed(8)]), device = new HostPageDevice()): KvCacheManager {
-  return new KvCacheManager({ config: defineCacheConfig(input), device, debugChecks: true });
+function managerOf(
+  input = model([full(), windowed(8)]),
+  device = new HostPageDevice(),
+  options: Partial<KvCacheManagerOptions> = {},
+): KvCacheManager {
+  return new KvCacheManager({ config: defineCacheConfig(input), device, debugChecks: true, ...options });
 }
 
 /** A device whose memory is there when `arrive` is called, or never when `fail` is. */
@@ -106,7 +110,7 @@ describe('a manager', () => {
   });
 
   test('counts as evicted also what is lost behind an evicted page', async () => {
-    const manager = managerOf(model([full(), windowed(8)], { slots: [4, 16] }));
+    const manager = managerOf(model([full(), windowed(8)], { slots: [4, 16] }), new HostPageDevice(), { eviction: 'lru' });
     const kv = manager.createKvCache({ priority: (ordinal) => ordinal });
     await kv.resume();
     kv.resize(12);

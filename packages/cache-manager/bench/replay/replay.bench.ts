@@ -6,14 +6,15 @@
  * `../shared/data/traces` from the root. Without them there is nothing to do. `BUFFERWISE_REPLAY` limits the run to what it names, by
  * workload, kind and policy, for example `conv,full,lru`; `BUFFERWISE_REPLAY_REQUESTS` to so many requests of each workload.
  */
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { argv, cwd, env } from 'node:process';
+import { argv, cwd, env, execArgv, execPath } from 'node:process';
 import { Foresight, ForesightQueue } from './foresight-policy.ts';
 import { peerFigures } from './peer-figures.ts';
 import { BLOCK_TOKENS, type ModelKind } from './replay-config.ts';
 import { type ReplayResult, replay } from './replay-loop.ts';
-import { readWorkload, WORKLOADS, type Workload } from './workloads.ts';
+import { readWorkload, WORKLOADS, type Workload, type WorkloadName } from './workloads.ts';
 
 declare const gc: (() => void) | undefined;
 
@@ -32,6 +33,10 @@ const KINDS: readonly Kind[] = [
   { name: 'state-quarter', kind: 'state', stateShare: 0.25 },
 ];
 const POLICIES = ['lru', 'cost-aware', 'foresight'] as const;
+type Policy = (typeof POLICIES)[number];
+
+/** Set in the process that replays one workload with one policy. */
+const IN_CHILD = 'BUFFERWISE_REPLAY_CHILD';
 
 /** One line of the table. */
 interface Row {
@@ -54,30 +59,48 @@ export default async function bench(): Promise<void> {
   }
   const asked = (env.BUFFERWISE_REPLAY ?? '').split(',').filter((word) => word !== '');
   const limit = Number(env.BUFFERWISE_REPLAY_REQUESTS ?? Number.POSITIVE_INFINITY);
+  if (env[IN_CHILD] !== undefined) {
+    const [name, kindName, policy] = asked;
+    const kind = KINDS.find((each) => each.name === kindName) as Kind;
+    const workload = readWorkload(folder, name as WorkloadName, limit);
+    console.log(JSON.stringify(row(workload, kind, policy, await replayWith(workload, kind, policy as Policy))));
+    return;
+  }
   const rows: Row[] = [];
   for (const name of chosen(WORKLOADS, asked)) {
-    const workload = readWorkload(folder, name, limit);
-    for (const kind of KINDS.filter((each) => chosen(KINDS.map((other) => other.name), asked).includes(each.name))) {
+    for (const kindName of chosen(KINDS.map((each) => each.name), asked)) {
       for (const policy of chosen(POLICIES, asked)) {
-        if (policy === 'foresight' && kind.name !== 'full') continue;
-        rows.push(row(workload, kind, policy, await replayWith(workload, kind, policy)));
+        if (policy !== 'foresight' || kindName === 'full') rows.push(replayInChild(folder, [name, kindName, policy]));
       }
-      if (limit < workload.requests.length || limit !== Number.POSITIVE_INFINITY) continue;
-      for (const peer of peerFigures(name, kind.kind)) {
-        rows.push({
-          workload: name,
-          kind: kind.name,
-          who: peer.peer,
-          'blocks/s': peer.blocksPerSecond,
-          'us/token': peer.usPerToken,
-          'hit %': peer.hitPercent,
-          'peak MB': peer.peakMb,
-        });
-      }
+      // Their figures are of whole workloads.
+      if (limit === Number.POSITIVE_INFINITY) rows.push(...peerRows(name, KINDS.find((each) => each.name === kindName) as Kind));
     }
   }
   console.table(rows);
   console.log(JSON.stringify(rows));
+}
+
+/** One replay in a process of its own: what the compiler learned from one policy would slow the next. */
+function replayInChild(folder: string, what: readonly [string, string, string]): Row {
+  const child = spawnSync(execPath, [...execArgv, argv[1]], {
+    env: { ...env, BUFFERWISE_TRACES: folder, BUFFERWISE_REPLAY: what.join(), [IN_CHILD]: '1' },
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  if (child.status !== 0) throw new Error(`The replay of ${what.join(', ')} ended with ${child.status ?? child.signal}`);
+  return JSON.parse(child.stdout) as Row;
+}
+
+function peerRows(workload: WorkloadName, { name, kind }: Kind): Row[] {
+  return peerFigures(workload, kind).map(({ peer, blocksPerSecond, usPerToken, hitPercent, peakMb }) => ({
+    workload,
+    kind: name,
+    who: peer,
+    'blocks/s': blocksPerSecond,
+    'us/token': usPerToken,
+    'hit %': hitPercent,
+    'peak MB': peakMb,
+  }));
 }
 
 /** The traces beside the repository, wherever in it the bench is started. */
@@ -93,7 +116,7 @@ function chosen<T extends string>(names: readonly T[], asked: readonly string[])
   return some.length > 0 ? some : names;
 }
 
-async function replayWith(workload: Workload, kind: Kind, policy: (typeof POLICIES)[number]): Promise<ReplayResult> {
+async function replayWith(workload: Workload, kind: Kind, policy: Policy): Promise<ReplayResult> {
   gc?.();
   if (policy !== 'foresight') return replay({ workload, kind: kind.kind, stateShare: kind.stateShare, eviction: policy });
   const foresight = new Foresight(workload.requests);

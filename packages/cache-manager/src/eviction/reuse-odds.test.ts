@@ -23,7 +23,7 @@ test('a use that comes back twice as often as the average has odds of one doubli
     if (i % 2 === 0) odds.sawReuse(body);
   }
   expect(learned(odds)[body]).toBeCloseTo(1, 1);
-  expect(learned(odds)[answer]).toBe(-4);
+  expect(learned(odds)[answer]).toBeLessThan(-4);
 });
 
 test('a few pages do not tip the scales', () => {
