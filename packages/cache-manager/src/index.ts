@@ -15,6 +15,9 @@ export type {
   VllmEvent,
   VllmExtraKey,
 } from './events/vllm/vllm-events.ts';
+export type { EvictablePages, EvictionPolicy, EvictionPolicyFactory } from './eviction/eviction-policy.ts';
+export type { PageUse } from './eviction/page-use.ts';
+export type { EvictionChoice } from './eviction/policies.ts';
 // Inspection
 export type {
   BeamSnapshot,
@@ -30,9 +33,6 @@ export type {
   SlotSnapshot,
   SlotState,
 } from './inspect/manager-snapshot.ts';
-export type { EvictablePages, EvictionPolicy, EvictionPolicyFactory } from './eviction/eviction-policy.ts';
-export type { PageUse } from './eviction/page-use.ts';
-export type { EvictionChoice } from './eviction/policies.ts';
 export { KvCache } from './kv-cache.ts';
 export { type CreateKvCacheOptions, KvCacheManager, type KvCacheManagerOptions } from './kv-cache-manager.ts';
 export type { PinOptions, PrefixPin } from './pin/prefix-pin.ts';

@@ -16,11 +16,11 @@ import type { InspectOptions, ManagerSnapshot } from './inspect/manager-snapshot
 import { takeSnapshot } from './inspect/take-snapshot.ts';
 import { KvCache } from './kv-cache.ts';
 import { ManagerState } from './manager-state.ts';
-import type { KvEventSink } from './ports/kv-event-sink.ts';
 import type { PageTable } from './page/page-table.ts';
 import { pinMatch } from './pin/pin-prefix.ts';
 import { PinTable } from './pin/pin-table.ts';
 import type { PinOptions, PrefixPin } from './pin/prefix-pin.ts';
+import type { KvEventSink } from './ports/kv-event-sink.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
@@ -341,7 +341,8 @@ function createState(
   });
   const [{ slots: numSlots }] = planSlots(layout, config);
   const blocks = new BlockTable(tokensPerBlock, groups.length);
-  const createQueue = (pages: PageTable, slots: number) => createPolicy(eviction, new EvictionView({ slots, pages, blocks, groups }));
+  const createQueue = (pages: PageTable, slots: number) =>
+    createPolicy(eviction, new EvictionView({ slots, pages, blocks, groups }));
   const storage = new StorageManager({ layout, groups, numSlots, device, createQueue, now });
   const tree = new RadixTree({
     tokensPerBlock,

@@ -19,8 +19,14 @@ type Row = readonly [peer: string, blocksPerSecond: number, usPerToken: number, 
  */
 const ROWS: Record<WorkloadName, Record<ModelKind, readonly Row[]>> = {
   conv: {
-    full: [['vLLM full16', 219_559, 6.94, 19.18, 413], ['SGLang radix', 599_789, 0.68, 19.17, 432]],
-    window: [['vLLM swa16', 135_072, 13.14, 17.64, 530], ['SGLang swa', 385_890, 1.2, 19.17, 493]],
+    full: [
+      ['vLLM full16', 219_559, 6.94, 19.18, 413],
+      ['SGLang radix', 599_789, 0.68, 19.17, 432],
+    ],
+    window: [
+      ['vLLM swa16', 135_072, 13.14, 17.64, 530],
+      ['SGLang swa', 385_890, 1.2, 19.17, 493],
+    ],
     state: [
       ['vLLM mamba512', 1_427_242, 11.76, 23.34, 315],
       ['vLLM mamba512h16', 357_380, 15.26, 22.76, 324],
@@ -28,8 +34,14 @@ const ROWS: Record<WorkloadName, Record<ModelKind, readonly Row[]>> = {
     ],
   },
   syn: {
-    full: [['vLLM full16', 226_429, 7.17, 9.85, 383], ['SGLang radix', 676_138, 0.82, 9.81, 383]],
-    window: [['vLLM swa16', 137_330, 12.78, 9.98, 484], ['SGLang swa', 568_337, 0.99, 9.81, 454]],
+    full: [
+      ['vLLM full16', 226_429, 7.17, 9.85, 383],
+      ['SGLang radix', 676_138, 0.82, 9.81, 383],
+    ],
+    window: [
+      ['vLLM swa16', 137_330, 12.78, 9.98, 484],
+      ['SGLang swa', 568_337, 0.99, 9.81, 454],
+    ],
     state: [
       ['vLLM mamba512', 1_623_634, 12.14, 17.06, 281],
       ['vLLM mamba512h16', 391_723, 14.53, 16.07, 284],
@@ -37,8 +49,14 @@ const ROWS: Record<WorkloadName, Record<ModelKind, readonly Row[]>> = {
     ],
   },
   claude: {
-    full: [['vLLM full16', 270_568, 7.47, 92.89, 389], ['SGLang radix', 989_609, 1.34, 92.89, 409]],
-    window: [['vLLM swa16', 247_108, 13.8, 92.89, 429], ['SGLang swa', 846_580, 3.14, 92.89, 425]],
+    full: [
+      ['vLLM full16', 270_568, 7.47, 92.89, 389],
+      ['SGLang radix', 989_609, 1.34, 92.89, 409],
+    ],
+    window: [
+      ['vLLM swa16', 247_108, 13.8, 92.89, 429],
+      ['SGLang swa', 846_580, 3.14, 92.89, 425],
+    ],
     state: [
       ['vLLM mamba512', 1_651_412, 15.78, 92.49, 343],
       ['vLLM mamba512h16', 470_545, 14.52, 92.77, 357],
@@ -46,8 +64,14 @@ const ROWS: Record<WorkloadName, Record<ModelKind, readonly Row[]>> = {
     ],
   },
   miniswe: {
-    full: [['vLLM full16', 375_916, 5.46, 93.58, 300], ['SGLang radix', 528_444, 0.99, 92.24, 355]],
-    window: [['vLLM swa16', 294_774, 11.56, 93.58, 310], ['SGLang swa', 393_485, 1.23, 92.24, 406]],
+    full: [
+      ['vLLM full16', 375_916, 5.46, 93.58, 300],
+      ['SGLang radix', 528_444, 0.99, 92.24, 355],
+    ],
+    window: [
+      ['vLLM swa16', 294_774, 11.56, 93.58, 310],
+      ['SGLang swa', 393_485, 1.23, 92.24, 406],
+    ],
     state: [
       ['vLLM mamba512', 1_859_068, 10.07, 91.2, 285],
       ['vLLM mamba512h16', 449_725, 12.72, 93.57, 292],
@@ -55,8 +79,14 @@ const ROWS: Record<WorkloadName, Record<ModelKind, readonly Row[]>> = {
     ],
   },
   magagent: {
-    full: [['vLLM full16', 305_946, 5.65, 83.96, 296], ['SGLang radix', 539_601, 0.57, 83.82, 319]],
-    window: [['vLLM swa16', 252_741, 11.28, 83.96, 306], ['SGLang swa', 303_912, 1.82, 83.82, 346]],
+    full: [
+      ['vLLM full16', 305_946, 5.65, 83.96, 296],
+      ['SGLang radix', 539_601, 0.57, 83.82, 319],
+    ],
+    window: [
+      ['vLLM swa16', 252_741, 11.28, 83.96, 306],
+      ['SGLang swa', 303_912, 1.82, 83.82, 346],
+    ],
     state: [
       ['vLLM mamba512', 1_177_717, 10.18, 73.54, 285],
       ['vLLM mamba512h16', 368_140, 15.01, 79.01, 287],

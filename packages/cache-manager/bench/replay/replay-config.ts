@@ -1,5 +1,5 @@
-import { type CacheConfigInput, defineCacheConfig, type LayerConfig } from '@bufferwise/core-policy';
 import type { CacheConfig } from '@bufferwise/core-policy';
+import { type CacheConfigInput, defineCacheConfig, type LayerConfig } from '@bufferwise/core-policy';
 
 /** What the layers of the replayed model are. */
 export type ModelKind = 'full' | 'window' | 'state';

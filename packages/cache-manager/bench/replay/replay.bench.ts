@@ -68,7 +68,10 @@ export default async function bench(): Promise<void> {
   }
   const rows: Row[] = [];
   for (const name of chosen(WORKLOADS, asked)) {
-    for (const kindName of chosen(KINDS.map((each) => each.name), asked)) {
+    for (const kindName of chosen(
+      KINDS.map((each) => each.name),
+      asked,
+    )) {
       for (const policy of chosen(POLICIES, asked)) {
         if (policy !== 'foresight' || kindName === 'full') rows.push(replayInChild(folder, [name, kindName, policy]));
       }

@@ -36,7 +36,8 @@ export function hashedRequest(options: {
     prompt: () => {
       const tokens = new Uint32Array(promptLength);
       for (let block = 0, at = 0; at < promptLength; block++) {
-        for (let offset = 0; offset < blockTokens && at < promptLength; offset++) tokens[at++] = tokenOfHashId(hashIds[block], offset);
+        for (let offset = 0; offset < blockTokens && at < promptLength; offset++)
+          tokens[at++] = tokenOfHashId(hashIds[block], offset);
       }
       return tokens;
     },

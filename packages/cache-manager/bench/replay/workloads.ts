@@ -59,10 +59,16 @@ const MOONCAKE_BLOCK = 512;
 function mooncake(lines: unknown[], count: number): TraceRequest[] {
   const requests: TraceRequest[] = [];
   for (let line = 0; line < lines.length && requests.length < count; line++) {
-    const { input_length, output_length, hash_ids } = lines[line] as { input_length: number; output_length: number; hash_ids: number[] };
+    const { input_length, output_length, hash_ids } = lines[line] as {
+      input_length: number;
+      output_length: number;
+      hash_ids: number[];
+    };
     if (input_length > MAX_PROMPT) continue;
     const outputLength = Math.max(1, output_length);
-    requests.push(hashedRequest({ hashIds: hash_ids, blockTokens: MOONCAKE_BLOCK, promptLength: input_length, outputLength, line }));
+    requests.push(
+      hashedRequest({ hashIds: hash_ids, blockTokens: MOONCAKE_BLOCK, promptLength: input_length, outputLength, line }),
+    );
   }
   return requests;
 }
@@ -110,7 +116,12 @@ function lmcache(lines: unknown[]): TraceRequest[] {
   const prompts: Uint32Array[] = [];
   const requests: TraceRequest[] = [];
   for (const line of lines) {
-    const { prefix_of, prefix_length, input, output } = line as { prefix_of: number; prefix_length: number; input: number[]; output: number[] };
+    const { prefix_of, prefix_length, input, output } = line as {
+      prefix_of: number;
+      prefix_length: number;
+      input: number[];
+      output: number[];
+    };
     const shared = prefix_of < 0 ? 0 : prefix_length;
     const prompt = new Uint32Array(shared + input.length);
     if (shared > 0) prompt.set(prompts[prefix_of].subarray(0, shared));

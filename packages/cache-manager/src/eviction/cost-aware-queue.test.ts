@@ -35,7 +35,9 @@ class Rig {
     return block;
   }
 
-  page(options: { block?: BlockId; group?: number; priority?: number; use?: number; reuses?: number; coverage?: number } = {}): number {
+  page(
+    options: { block?: BlockId; group?: number; priority?: number; use?: number; reuses?: number; coverage?: number } = {},
+  ): number {
     const { block = this.block(), group = 0, priority = 35, use = 0, reuses = 0, coverage = TOKENS_PER_BLOCK } = options;
     const page = this.pages.create(group, 0, priority);
     this.pages.block[page] = block;
@@ -226,7 +228,11 @@ describe('what is learned', () => {
     const block = rig.block();
     rig.queue.remove(rig.pushed({ block, use: pageUse(PROMPT_END, 0) }));
     const again = rig.view.contentHashOf(rig.page({ block }));
-    expect([rig.queue.wanted(0, again), rig.queue.wanted(0, again), rig.queue.wanted(0, again + 64)]).toEqual([true, false, false]);
+    expect([rig.queue.wanted(0, again), rig.queue.wanted(0, again), rig.queue.wanted(0, again + 64)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 });
 
@@ -248,7 +254,9 @@ describe('random arrivals and departures', () => {
     for (const { what, priority, use, reuses, hang, choice } of steps) {
       if (what === 'push') {
         // Only a block without children may get one: the rig keeps no siblings.
-        const leaves = [...inside, ...held].map((page) => rig.pages.block[page]).filter((block) => rig.blocks.childRoot[block] === NONE);
+        const leaves = [...inside, ...held]
+          .map((page) => rig.pages.block[page])
+          .filter((block) => rig.blocks.childRoot[block] === NONE);
         const parent = hang && leaves.length > 0 ? leaves[choice % leaves.length] : rig.root;
         inside.push(rig.pushed({ block: rig.block(parent), priority, use, reuses }));
       } else if (what === 'hold' && inside.length > 0) {

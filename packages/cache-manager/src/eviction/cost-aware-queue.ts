@@ -261,7 +261,11 @@ export class CostAwareQueue implements EvictionPolicy {
 
   #levelOf(page: PageId): Level {
     const priority = this.#pages.priority[page];
-    return (this.#levels[priority] ??= new Level(this.#numLists));
+    const known = this.#levels[priority];
+    if (known !== null) return known;
+    const level = new Level(this.#numLists);
+    this.#levels[priority] = level;
+    return level;
   }
 
   /** Counts a page of the sample that is let go, and remembers it beyond its eviction. */

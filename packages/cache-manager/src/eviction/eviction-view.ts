@@ -3,7 +3,7 @@ import type { PageId, PageTable } from '../page/page-table.ts';
 import type { GroupRules } from '../request/group-rules.ts';
 import type { BlockTable } from '../tree/block-table.ts';
 import type { EvictablePages } from './eviction-policy.ts';
-import { type PageUse, PASSED, partOf } from './page-use.ts';
+import { PASSED, type PageUse, partOf } from './page-use.ts';
 
 /** Tokens without a snapshot beyond which more make no difference. */
 const FAR = 1 << 14;
@@ -72,7 +72,10 @@ export class EvictionView implements EvictablePages {
 
   isLeaf(page: PageId): boolean {
     const block = this.table.block[page];
-    return this.#blocks.childRoot[block] === NONE || !this.#groups[this.table.lifecycle[page]].everyMatchNeeds(this.#blocks.ordinal[block]);
+    return (
+      this.#blocks.childRoot[block] === NONE ||
+      !this.#groups[this.table.lifecycle[page]].everyMatchNeeds(this.#blocks.ordinal[block])
+    );
   }
 
   contentHashOf(page: PageId): number {
@@ -92,7 +95,8 @@ export class EvictionView implements EvictablePages {
     if (before > 0) return coverage[page] - before;
     let tokens = coverage[page];
     for (at = blocks.parent[at]; at !== NONE && tokens < FAR; at = blocks.parent[at]) {
-      for (let other = blocks.firstPage(at, group); other !== NONE; other = nextInBlock[other]) before = Math.max(before, coverage[other]);
+      for (let other = blocks.firstPage(at, group); other !== NONE; other = nextInBlock[other])
+        before = Math.max(before, coverage[other]);
       if (before > 0) return tokens + blocks.tokensPerBlock - before;
       if (blocks.parent[at] !== NONE) tokens += blocks.tokensPerBlock;
     }

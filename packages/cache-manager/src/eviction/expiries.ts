@@ -72,7 +72,13 @@ export class Expiries {
     this.#set(at, item, time, order);
   }
 
-  #isBefore(time: number, order: number, other: number, otherTime = this.#times[other], otherOrder = this.#orders[other]): boolean {
+  #isBefore(
+    time: number,
+    order: number,
+    other: number,
+    otherTime = this.#times[other],
+    otherOrder = this.#orders[other],
+  ): boolean {
     return time < otherTime || (time === otherTime && order < otherOrder);
   }
 

@@ -55,6 +55,6 @@ export class GhostTable {
   }
 
   #begin(hash: number): number {
-    return (Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 8 & this.#mask) * WAYS;
+    return ((Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 8) & this.#mask) * WAYS;
   }
 }

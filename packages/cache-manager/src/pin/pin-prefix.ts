@@ -10,9 +10,17 @@ import { type PinOptions, PrefixPin } from './prefix-pin.ts';
  * @returns null when that is more than the pins' share of some pool; nothing has changed then
  * @throws {StateError} `invalid-duration` on a duration that is none
  */
-export function pinMatch(manager: ManagerState, matched: number, { durationMs }: PinOptions, check: () => void): PrefixPin | null {
+export function pinMatch(
+  manager: ManagerState,
+  matched: number,
+  { durationMs }: PinOptions,
+  check: () => void,
+): PrefixPin | null {
   if (durationMs !== undefined && !(durationMs > 0 && Number.isFinite(durationMs))) {
-    throw new StateError('invalid-duration', `pin: durationMs is ${durationMs}; it must be a number of milliseconds above 0, or left out`);
+    throw new StateError(
+      'invalid-duration',
+      `pin: durationMs is ${durationMs}; it must be a number of milliseconds above 0, or left out`,
+    );
   }
   const { pins } = manager;
   pins.expire();
@@ -28,7 +36,8 @@ function matchedPages(manager: ManagerState, matched: number): PageId[] {
   const last = divUp(matched, config.tokensPerBlock) - 1;
   for (const rules of manager.groups) {
     if (!isComplete(manager, { rules }, matched)) continue;
-    if (rules.kind === 'ssm') pages.push(tree.snapshotAt(matcher.blockAt(last), rules.id, matched - last * config.tokensPerBlock));
+    if (rules.kind === 'ssm')
+      pages.push(tree.snapshotAt(matcher.blockAt(last), rules.id, matched - last * config.tokensPerBlock));
     else forEachLiveBlock({ rules }, matched, (ordinal) => pages.push(tree.pageOf(matcher.blockAt(ordinal), rules.id)));
   }
   return pages;

@@ -54,7 +54,10 @@ export class Retention {
   }
 }
 
-function checkedRange({ begin, end = Number.POSITIVE_INFINITY, priority, durationMs = FOREVER }: RetentionRange, index: number): Required<RetentionRange> {
+function checkedRange(
+  { begin, end = Number.POSITIVE_INFINITY, priority, durationMs = FOREVER }: RetentionRange,
+  index: number,
+): Required<RetentionRange> {
   const fail = (what: string): never => {
     throw new StateError('invalid-retention', `createKvCache: retention[${index}] ${what}`);
   };

@@ -1,6 +1,9 @@
 import { defineCacheConfig } from '@bufferwise/core-policy';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { CostAwareQueue } from '../../src/eviction/cost-aware-queue.ts';
+import type { EvictionView } from '../../src/eviction/eviction-view.ts';
+import { LruQueue } from '../../src/eviction/lru-queue.ts';
 import {
   type EvictablePages,
   type EvictionChoice,
@@ -9,9 +12,6 @@ import {
   type KvCache,
   KvCacheManager,
 } from '../../src/index.ts';
-import { CostAwareQueue } from '../../src/eviction/cost-aware-queue.ts';
-import type { EvictionView } from '../../src/eviction/eviction-view.ts';
-import { LruQueue } from '../../src/eviction/lru-queue.ts';
 import { full, type LayerShape, model, recurrent, windowed } from '../support/stage.ts';
 
 /** Asks another policy, and checks it and the manager against a list that it keeps itself. */
@@ -126,7 +126,11 @@ async function live(layers: readonly LayerShape[], inner: 'lru' | 'cost-aware', 
     const tokens = promptOf(step);
     const { priority, durationMs } = step;
     const retention = priority === undefined ? [] : [{ begin: 0, end: 16, priority, durationMs }];
-    const kv = manager.createKvCache({ tokens, retention, expectedPromptLength: step.choice % 2 === 0 ? tokens.length : undefined });
+    const kv = manager.createKvCache({
+      tokens,
+      retention,
+      expectedPromptLength: step.choice % 2 === 0 ? tokens.length : undefined,
+    });
     if (await kv.resume()) return { kv, tokens };
     kv.close();
     return null;
@@ -134,7 +138,8 @@ async function live(layers: readonly LayerShape[], inner: 'lru' | 'cost-aware', 
   const goOn = ({ kv, tokens }: { kv: KvCache; tokens: number[] }, step: Step) => {
     const all = [...tokens, ...Array.from({ length: step.answer }, (_, i) => 9000 + i)];
     const rest = all.slice(kv.numCommittedTokens, kv.numCommittedTokens + 1 + (step.choice % 16));
-    if (rest.length > 0 && kv.resize(kv.numCommittedTokens + rest.length, kv.historyLength)) kv.commit(rest, { snapshot: step.snapshots });
+    if (rest.length > 0 && kv.resize(kv.numCommittedTokens + rest.length, kv.historyLength))
+      kv.commit(rest, { snapshot: step.snapshots });
   };
   for (const step of steps) {
     now++;
