@@ -1,6 +1,7 @@
 // Front door
 
 // Errors
+export { PagesLostError } from './errors/pages-lost-error.ts';
 export { TokenError } from './errors/token-error.ts';
 // Events: what can be reused, told to the outside
 export { keyToHex, keyToLeadingU64, keyToU64 } from './events/block-hash.ts';
@@ -22,6 +23,7 @@ export type { EvictionChoice } from './eviction/policies.ts';
 export type {
   BeamSnapshot,
   BlockSnapshot,
+  ColderTierSnapshot,
   GroupSnapshot,
   InspectOptions,
   ManagerSnapshot,
@@ -49,6 +51,7 @@ export type {
   UpdatedEvent,
 } from './ports/kv-event-sink.ts';
 export type { PageCommand, PageDevice, PoolMemory, PoolSpec } from './ports/page-device.ts';
+export type { TierStore, TierStoreOptions } from './ports/tier-store.ts';
 // What a request is asked and tells
 export type { CommitOptions } from './request/commit.ts';
 export { DropPlan } from './request/drop-plan.ts';
@@ -64,6 +67,7 @@ export type { PoolGroupPeaks } from './statistics/pool-group-peaks.ts';
 export type { RequestStatistics } from './statistics/request-statistics.ts';
 export type { CacheStatistics, GroupStatistics, IterationStatistics, PoolGroupStatistics } from './statistics/statistics.ts';
 export { HostPageDevice, HostPoolMemory } from './tiers/host-page-device.ts';
+export { MemoryTierStore } from './tiers/stores/memory-tier-store.ts';
 // Names of blocks for the outside
 export { type BlockKey, blockKey, blockKeys, rootKey } from './tree/block-key.ts';
 export { multimodalTokens } from './tree/multimodal-tokens.ts';

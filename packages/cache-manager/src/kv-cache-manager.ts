@@ -16,12 +16,12 @@ import type { InspectOptions, ManagerSnapshot } from './inspect/manager-snapshot
 import { takeSnapshot } from './inspect/take-snapshot.ts';
 import { KvCache } from './kv-cache.ts';
 import { ManagerState } from './manager-state.ts';
-import type { PageTable } from './page/page-table.ts';
 import { pinMatch } from './pin/pin-prefix.ts';
 import { PinTable } from './pin/pin-table.ts';
 import type { PinOptions, PrefixPin } from './pin/prefix-pin.ts';
 import type { KvEventSink } from './ports/kv-event-sink.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
+import type { TierStore } from './ports/tier-store.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
 import { type GroupRules, groupRules } from './request/group-rules.ts';
@@ -39,8 +39,14 @@ import {
   poolGroupStatistics,
 } from './statistics/statistics.ts';
 import { StorageManager } from './storage/storage-manager.ts';
+import type { QueueFactory } from './storage/tier.ts';
 import { checkState } from './testing/check-state.ts';
 import { registerManager } from './testing/manager-registry.ts';
+import type { ColdMemory } from './tiers/cold-memory.ts';
+import { DiskMemory } from './tiers/disk-memory.ts';
+import { HostMemory } from './tiers/host-memory.ts';
+import { loseDevice, restoreDevice } from './tiers/lose-device.ts';
+import { resizeTier } from './tiers/resize-tier.ts';
 import { BlockKeyTable } from './tree/block-key-table.ts';
 import { BlockTable } from './tree/block-table.ts';
 import { RadixTree } from './tree/radix-tree.ts';
@@ -51,6 +57,16 @@ export interface KvCacheManagerOptions {
   config: CacheConfig;
   /** Where device pages live. The manager creates and destroys its pools there; the device itself stays the caller's. */
   device: PageDevice;
+  /**
+   * Keeps the pages of the config's disk tiers; needed when there is one. It belongs to this manager alone, which forgets what
+   * it finds there at first. The caller closes it, after the manager.
+   */
+  disk?: TierStore;
+  /**
+   * Bytes that may be on their way to colder tiers at a time, besides what the tiers hold. When so many are, what nobody holds
+   * is dropped instead of kept, and what somebody holds cannot make room. Default 64 MiB; never less than a page for each tier.
+   */
+  stagingBytes?: number;
   /** Told what becomes reusable and what ceases to be. */
   events?: KvEventSink;
   /** Verifies every invariant after every call. Slow; for tests. Default false. */
@@ -97,7 +113,10 @@ export class KvCacheManager {
   /** Follows every call that may have changed something. */
   readonly #afterCall: () => void;
 
-  /** @throws {ConfigError} on a config that `defineCacheConfig` would refuse; whatever the device throws for memory it cannot serve */
+  /**
+   * @throws {ConfigError} on a config that `defineCacheConfig` would refuse; {StateError} `no-disk-store` when it has a disk
+   *   tier and there is no `disk`; whatever the device throws for memory it cannot serve
+   */
   constructor(options: KvCacheManagerOptions) {
     const config = defineCacheConfig(options.config);
     this.lifecycles = LifecycleRegistry.fromConfig(config);
@@ -109,8 +128,9 @@ export class KvCacheManager {
       if (options.debugChecks) checkState(state);
     };
     registerManager(this, state);
-    state.events?.created(state.storage.poolGroups.map(({ slots }) => [slots.slots]));
+    state.events?.created(state.groups.map(({ id }) => slotsPerTier(state.storage, id)));
     state.afterCall();
+    this.#watch(options.device);
   }
 
   /** The group of one buffer. Throws {UnknownBufferError} when the config has no such buffer. */
@@ -124,12 +144,17 @@ export class KvCacheManager {
   }
 
   /**
-   * The memory of the pool that holds a buffer's pages, as the device made it: what consumers bind. Owned by the manager.
-   * Throws {UnknownBufferError} when the config has no such buffer.
+   * The memory of the pool that holds a buffer's pages, as the device made it: what consumers bind. Owned by the manager, and
+   * another one after `resizeTier(0, …)` and `restoreDevice`: ask when a step is put together.
+   *
+   * @throws {UnknownBufferError} when the config has no such buffer, {StateError} `device-lost` while there is no device
    */
   poolMemory(layerId: number, role: string): PoolMemory {
     const { poolGroup, pool } = this.layout.bufferAttr(layerId, role);
-    return this.#state.storage.poolGroups[poolGroup].memories[pool];
+    const memory = this.#state.storage.poolGroups[poolGroup].memories[pool];
+    if (memory === undefined)
+      throw new StateError('device-lost', 'poolMemory: the device was lost; give the manager another with restoreDevice first');
+    return memory;
   }
 
   /** The longest sequence, in tokens up to `upperBound`, that one request can reach while it has the device to itself. */
@@ -218,7 +243,52 @@ export class KvCacheManager {
   /** Slots of every pool group of a tier; tier 0 is the device. Throws {StateError} on a tier that does not exist. */
   storageStatistics(tier: number): PoolGroupStatistics[] {
     this.#checkTier(tier);
-    return poolGroupStatistics(this.#state);
+    return poolGroupStatistics(this.#state, tier);
+  }
+
+  /**
+   * Gives a tier another quota in bytes, rounded up to whole grains. Requests may be open, and active ones go on: where pages
+   * had to be carried to other slots, their `basePageIndices` show the new ones when the promise has resolved. On the device
+   * `poolMemory` answers anew, so no step may be half put together meanwhile.
+   *
+   * @returns false when the quota is too small for what must stay, or cannot be had. Nothing has changed then, except that
+   *   pages which no active request uses may be in a colder tier
+   * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve
+   */
+  async resizeTier(tier: number, quota: number): Promise<boolean> {
+    this.#checkOpen('resizeTier');
+    this.#state.checkNotAsking('resizeTier');
+    const resized = await resizeTier(this.#state, tier, quota);
+    this.#afterCall();
+    return resized;
+  }
+
+  /**
+   * To be called when the device is gone; a device whose `lost` resolves calls it by itself. Every request is suspended
+   * afterwards. One that lost pages has begun again from what colder tiers hold of it: its lengths are those of the match,
+   * `lostTokens` says how much is to be computed again, and its next `resume` rejects with {PagesLostError} once, then works as
+   * the first one does. Until `restoreDevice` nothing can be resumed. Does nothing the second time.
+   */
+  deviceLost(): void {
+    this.#checkOpen('deviceLost');
+    this.#state.checkNotAsking('deviceLost');
+    loseDevice(this.#state);
+    this.#afterCall();
+  }
+
+  /**
+   * Goes on with another device, with pools as large as before; `poolMemory` answers anew. Settles once it is known to have the
+   * memory. Counts as `deviceLost` when that was not called before.
+   *
+   * @throws whatever the device throws for memory it cannot serve; there is no device then
+   */
+  async restoreDevice(device: PageDevice): Promise<void> {
+    this.#checkOpen('restoreDevice');
+    this.#state.checkNotAsking('restoreDevice');
+    const restored = restoreDevice(this.#state, device);
+    this.#watch(device);
+    this.#afterCall();
+    await restored;
   }
 
   /** Everything that is held now, as plain data. Changes nothing. Throws {StateError} after `close`. */
@@ -248,7 +318,7 @@ export class KvCacheManager {
    */
   takePeakStatistics(tier: number): PoolGroupPeaks[] {
     this.#checkTier(tier);
-    return this.#state.peaks.take();
+    return this.#state.peaks[tier].take();
   }
 
   /** Forgets everything that was published. Throws {StateError} while requests are open or prefixes pinned; nothing is forgotten then. */
@@ -263,19 +333,25 @@ export class KvCacheManager {
   }
 
   /**
-   * Resolves when every copy ordered so far has landed. Rejects, once, when the device refused the copies of a snapshot or tail: a
+   * Resolves when everything ordered so far has ended: copies, moves between tiers, writes to the disk. Rejects, once, when the device refused the copies of a snapshot or tail: a
    * commit goes through without them, and `missedSnapshots` counts them.
    */
   async settled(): Promise<void> {
-    await this.#state.storage.ready();
-    await this.#state.storage.device.landed();
+    const { storage, turns } = this.#state;
+    await storage.ready();
+    while (turns.any || storage.landings.any) {
+      await turns.ended();
+      await storage.landings.all();
+    }
+    for (const { memory } of storage.tiers) await memory?.settled();
+    await storage.device?.landed();
     const refused = this.#state.refusedCopy;
     this.#state.refusedCopy = null;
     if (refused !== null) throw refused.error;
   }
 
   /**
-   * Gives the device's memory back. Does nothing the second time.
+   * Gives all memory back, and deletes what the disk tiers keep. Does nothing the second time.
    *
    * @param options.force closes open requests first
    * @throws {StateError} while requests are open and `force` is not set
@@ -289,7 +365,9 @@ export class KvCacheManager {
     this.#state.closed = true;
     this.#state.events?.cleared();
     this.#state.afterCall();
-    this.#state.storage.destroy();
+    const { storage } = this.#state;
+    storage.destroy();
+    for (const { memory } of storage.tiers) await memory?.close();
   }
 
   [DISPOSE](): void {
@@ -297,8 +375,17 @@ export class KvCacheManager {
   }
 
   #checkTier(tier: number): void {
-    if (tier !== 0)
-      throw new StateError('unknown-tier', `there is no tier ${tier}; this manager keeps pages in tier 0, the device`);
+    const { tiers, lastTier } = this.#state.storage;
+    if (tiers[tier] !== undefined) return;
+    throw new StateError('unknown-tier', `there is no tier ${tier}; tiers run from 0, the device, to ${lastTier}`);
+  }
+
+  #watch(device: PageDevice): void {
+    void device.lost?.then(() => {
+      if (this.#state.storage.device !== device || this.#state.closed) return;
+      loseDevice(this.#state);
+      this.#afterCall();
+    });
   }
 
   #checkOpen(call: string): void {
@@ -326,11 +413,21 @@ function checkedPromptLength(length: number | undefined): number | undefined {
   );
 }
 
+const STAGING_BYTES = 64 << 20;
+
 function createState(
   config: CacheConfig,
   lifecycles: LifecycleRegistry,
   layout: StorageLayout,
-  { device, events: sink, eviction = DEFAULT_EVICTION, maxPinnedShare, now = Date.now }: KvCacheManagerOptions,
+  {
+    device,
+    disk,
+    events: sink,
+    stagingBytes = STAGING_BYTES,
+    eviction = DEFAULT_EVICTION,
+    maxPinnedShare,
+    now = Date.now,
+  }: KvCacheManagerOptions,
 ): ManagerState {
   const { tokensPerBlock, commitMinSnapshot, enablePartialReuse, reuseMatchBackoff } = config;
   const groups = groupRules({
@@ -339,11 +436,11 @@ function createState(
     tokensPerBlock,
     minSnapshot: commitMinSnapshot,
   });
-  const [{ slots: numSlots }] = planSlots(layout, config);
+  const plans = planSlots(layout, config);
+  const memories = coldMemories(config, layout, disk);
   const blocks = new BlockTable(tokensPerBlock, groups.length);
-  const createQueue = (pages: PageTable, slots: number) =>
-    createPolicy(eviction, new EvictionView({ slots, pages, blocks, groups }));
-  const storage = new StorageManager({ layout, groups, numSlots, device, createQueue, now });
+  const createQueue: QueueFactory = (pages, home) => createPolicy(eviction, new EvictionView({ home, pages, blocks, groups }));
+  const storage = new StorageManager({ layout, groups, plans, device, memories, stagingBytes, createQueue, now });
   const tree = new RadixTree({
     tokensPerBlock,
     groups,
@@ -360,7 +457,7 @@ function createState(
   storage.onEvict((page) => tree.remove(page));
   const pins = new PinTable({ storage, groups, share: maxPinnedShare, now });
   storage.onExpire(() => pins.expire());
-  const numPages = numSlots.reduce((sum, slots) => sum + slots, 0);
+  const numPages = plans.reduce((sum, { slots }) => slots.reduce((all, count) => all + count, sum), 0);
   storage.pages.expectedSize = numPages;
   // Every block lists a page, but for the roots and few others.
   blocks.expectedSize = numPages + (numPages >> 6) + 64;
@@ -387,4 +484,21 @@ function createRecorder(
   });
   tree.listener = recorder;
   return recorder;
+}
+
+function coldMemories(config: CacheConfig, layout: StorageLayout, disk: TierStore | undefined): (ColdMemory | null)[] {
+  const slotBytes = layout.coldPoolGroups.map((group) => group.slotBytes);
+  return config.tiers.map(({ tier }, index) => {
+    if (tier === 'device') return null;
+    if (tier === 'host') return new HostMemory(slotBytes);
+    if (disk !== undefined) return new DiskMemory(disk, `tier${index}`, slotBytes);
+    throw new StateError(
+      'no-disk-store',
+      `tiers[${index}] is a disk tier, but there is nothing to keep its pages: pass a TierStore as \`disk\``,
+    );
+  });
+}
+
+function slotsPerTier(storage: StorageManager, group: number): number[] {
+  return storage.tiers.map(({ groups }, tier) => groups[storage.groupIn(tier, group)].slots.slots);
 }

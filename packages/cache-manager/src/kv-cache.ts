@@ -8,6 +8,7 @@ import { type DropPlan, planCommittedBlockDrop } from './request/drop-plan.ts';
 import { type ForkOptions, fork } from './request/fork.ts';
 import type { GroupState } from './request/group-state.ts';
 import type { MatchDepths } from './request/match.ts';
+import { prefetch } from './request/prefetch.ts';
 import type { RequestState } from './request/request-state.ts';
 import { resize } from './request/resize.ts';
 import { resume } from './request/resume.ts';
@@ -24,13 +25,15 @@ import type { TokenSeq } from './tree/token-seq.ts';
 export class KvCache {
   readonly #state: RequestState;
   readonly #check: () => void;
-  readonly #reuseStatus: readonly GroupReuseStatus[];
+  #reuseStatus: readonly GroupReuseStatus[];
+  #beginnings: number;
 
   /** @internal Requests are opened by their manager. */
   constructor(state: RequestState, check: () => void) {
     this.#state = state;
     this.#check = check;
     this.#reuseStatus = reuseStatus(state);
+    this.#beginnings = state.beginnings;
   }
 
   /** The caller's name for the request, if it gave one. */
@@ -56,8 +59,20 @@ export class KvCache {
     return this.#state.capacity;
   }
 
-  /** What every group could supply when the request was opened; index = group id. */
+  /**
+   * Tokens behind the history that were written before pages of the request were lost, with a device or in a colder tier. They
+   * are to be computed again, from `historyLength` on. 0 when nothing was lost, or all of it was made up for.
+   */
+  get lostTokens(): number {
+    return Math.max(0, this.#state.reached - this.#state.history);
+  }
+
+  /** What every group could supply when the request was opened, or began again after a loss; index = group id. */
   get reuseStatus(): readonly GroupReuseStatus[] {
+    if (this.#beginnings !== this.#state.beginnings) {
+      this.#reuseStatus = reuseStatus(this.#state);
+      this.#beginnings = this.#state.beginnings;
+    }
     return this.#reuseStatus;
   }
 
@@ -86,16 +101,30 @@ export class KvCache {
 
   /**
    * Takes the request onto the device: pages of required and selected groups as they are, fresh ones for the rest. The
-   * choice is made at the first resume and stays.
+   * choice is made at the first resume and stays. Pages in colder tiers are brought back, all or none.
    *
    * @returns false when there is not enough memory now. Nothing has changed then: every claim is still held, and the next
    *   try may choose anew
-   * @throws {ReuseSelectionError} on a list that names a group it must not name; {StateError} unless suspended
+   * @throws {ReuseSelectionError} on a list that names a group it must not name; {StateError} unless suspended, or
+   *   `device-lost`; {PagesLostError} once after pages of the request were lost: its lengths have changed
    */
   async resume(options: ResumeOptions = {}): Promise<boolean> {
     const resumed = await resume(this.#state, options);
     this.#check();
     return resumed;
+  }
+
+  /**
+   * Brings what the request holds in colder tiers into a tier ahead of time; 0 is the device. It is held there as before, so it
+   * may leave again.
+   *
+   * @returns false when the tier has no room for all of it now; every page is where it was then
+   * @throws {StateError} `unknown-tier`, `device-lost`, or unless suspended; {PagesLostError} as `resume`
+   */
+  async prefetch(tier: number): Promise<boolean> {
+    const fetched = await prefetch(this.#state, tier);
+    this.#check();
+    return fetched;
   }
 
   /**

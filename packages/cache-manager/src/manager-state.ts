@@ -5,6 +5,7 @@ import type { EventRecorder } from './events/event-recorder.ts';
 import { MAX_PRIORITY } from './eviction/lru-queue.ts';
 import type { PinTable } from './pin/pin-table.ts';
 import type { GroupRules } from './request/group-rules.ts';
+import { losePages } from './request/lose-pages.ts';
 import type { Matcher } from './request/match.ts';
 import type { PriorityFn } from './request/priority.ts';
 import type { RequestState } from './request/request-state.ts';
@@ -14,6 +15,10 @@ import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
 import { CommandBatch } from './storage/command-batch.ts';
 import { Demand } from './storage/demand.ts';
 import type { StorageManager } from './storage/storage-manager.ts';
+import { Evictor } from './tiers/evictor.ts';
+import { Offload } from './tiers/offload.ts';
+import { TierTraffic } from './tiers/tier-traffic.ts';
+import { Turns } from './tiers/turns.ts';
 import type { RadixTree } from './tree/radix-tree.ts';
 
 /** Everything one manager owns. Requests reach the manager through this; nothing outside the package sees it. */
@@ -25,6 +30,12 @@ export class ManagerState {
   readonly storage: StorageManager;
   readonly tree: RadixTree;
   readonly matcher: Matcher;
+  /** Carries pages to colder tiers. */
+  readonly offload: Offload;
+  /** Chooses which. */
+  readonly evictor: Evictor;
+  /** What waits for several tiers, one at a time. */
+  readonly turns = new Turns();
   /** What the step under way wants; every step resets it first. */
   readonly demand: Demand;
   /** What the resize under way does; every resize fills it anew. */
@@ -35,11 +46,14 @@ export class ManagerState {
   readonly open = new Set<RequestState>();
   /** Snapshots and tail copies that could not be made, for want of a slot or because the device refused, by group. */
   readonly missedSnapshots: Float64Array;
+  /** Pages whose bytes were lost, with a device or in a colder tier, by group. */
+  readonly lostPages: Float64Array;
   /** Why the device refused a copy that could be left out; null once somebody was told. */
   refusedCopy: { readonly error: unknown } | null = null;
   readonly pins: PinTable;
   readonly recorder: StatisticsRecorder;
-  readonly peaks: PeakGauge;
+  /** Index = tier. */
+  readonly peaks: readonly PeakGauge[];
   /** Null when nobody listens. */
   readonly events: EventRecorder | null;
   closed = false;
@@ -64,9 +78,16 @@ export class ManagerState {
     this.storage = parts.storage;
     this.tree = parts.tree;
     this.matcher = parts.matcher;
-    this.demand = new Demand(parts.storage);
+    this.offload = new Offload(
+      parts.storage,
+      (pages) => losePages(this, pages),
+      () => this.afterCall(),
+    );
+    this.evictor = new Evictor(parts.storage, this.offload);
+    this.demand = new Demand(parts.storage, this.evictor);
     this.plan = new ResizePlan(parts.groups.length);
     this.missedSnapshots = new Float64Array(parts.groups.length);
+    this.lostPages = new Float64Array(parts.groups.length);
     this.recorder = new StatisticsRecorder({
       groups: parts.groups,
       pages: parts.storage.pages,
@@ -76,14 +97,15 @@ export class ManagerState {
     this.commands = new CommandBatch(parts.storage, parts.groups.length, (group, count) =>
       this.recorder.moved('copied', group, count),
     );
-    this.peaks = new PeakGauge(parts.storage);
+    this.peaks = parts.storage.tiers.map(({ groups }) => new PeakGauge(groups));
     this.pins = parts.pins;
     this.events = parts.events;
+    parts.storage.traffic = new TierTraffic(parts.storage, this.recorder, parts.events);
   }
 
   /** What follows every call that may have changed something: peaks are sampled, events go out. */
   afterCall(): void {
-    this.peaks.sample();
+    for (const gauge of this.peaks) gauge.sample();
     this.events?.flush();
   }
 

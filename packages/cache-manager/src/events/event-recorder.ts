@@ -83,15 +83,15 @@ export class EventRecorder implements PageListener {
     this.#removals = Array.from({ length: groups.length * media.length }, () => []);
   }
 
-  /** Tells that the manager is there. `slotsPerTier` by pool group. */
+  /** Tells that the manager is there. `slotsPerTier` by group. */
   created(slotsPerTier: readonly (readonly number[])[]): void {
-    for (const { id, policy, lifecycle, poolGroup } of this.#groups) {
-      if (policy !== 'private') this.#add({ type: 'created', groupId: id, lifecycle, slotsPerTier: slotsPerTier[poolGroup] });
+    for (const { id, policy, lifecycle } of this.#groups) {
+      if (policy !== 'private') this.#add({ type: 'created', groupId: id, lifecycle, slotsPerTier: slotsPerTier[id] });
     }
   }
 
   listed(page: PageId): void {
-    if (this.#isWhole(page)) this.stored(page, 0);
+    if (this.#isWhole(page)) this.stored(page, this.#pages.tier[page]);
   }
 
   unlisted(page: PageId): void {

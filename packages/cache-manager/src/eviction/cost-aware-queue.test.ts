@@ -23,7 +23,12 @@ class Rig {
     const groups = rulesOf(layers, TOKENS_PER_BLOCK);
     this.blocks = new BlockTable(TOKENS_PER_BLOCK, groups.length);
     this.root = this.blocks.create(NONE, null, 0, 0);
-    this.view = new EvictionView({ slots, pages: this.pages, blocks: this.blocks, groups });
+    this.view = new EvictionView({
+      home: { numSlots: slots, passesDown: false },
+      pages: this.pages,
+      blocks: this.blocks,
+      groups,
+    });
     this.queue = new CostAwareQueue(this.view);
   }
 

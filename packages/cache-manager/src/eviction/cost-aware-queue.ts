@@ -54,7 +54,7 @@ export class CostAwareQueue implements EvictionPolicy {
   readonly #numLists: number;
   /** What a new page adds to the claim of each list's head to be evicted: the inverse of odds times cost. */
   readonly #haste: Float64Array;
-  readonly #freshAge: number;
+  #freshAge = 0;
   readonly #run: number;
   readonly #logOdds = new Float64Array(NUM_USES);
   #lowest = 0;
@@ -78,7 +78,6 @@ export class CostAwareQueue implements EvictionPolicy {
     });
     this.#numLists = numLists;
     this.#haste = new Float64Array(numLists);
-    this.#freshAge = view.slots * FRESH_AGE;
     this.#run = view.slots > GHOSTS ? RUN : 1;
     this.#learn();
   }
@@ -280,6 +279,7 @@ export class CostAwareQueue implements EvictionPolicy {
   /** Weighs every list anew, from what was seen so far. */
   #learn(): void {
     this.#untaught = 0;
+    this.#freshAge = this.#view.slots * FRESH_AGE;
     let seen = 10;
     let reused = 1;
     for (const odds of this.#odds) {

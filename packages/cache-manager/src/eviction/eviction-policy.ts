@@ -15,7 +15,7 @@ export interface EvictionPolicy {
   remove(page: PageId): void;
   /** The page to evict next; -1 when the queue is empty. Asking changes nothing that the next answer depends on. */
   first(): PageId;
-  /** Every page of the queue once, in any order. For checks and tools. */
+  /** Every page of the queue once, in the order in which they would be evicted as far as that is known. For checks and tools. */
   [Symbol.iterator](): Iterator<PageId>;
   /** A request continues from the page. It is held then, so it is not in the queue. */
   reused?(page: PageId): void;
@@ -33,7 +33,7 @@ export type EvictionPolicyFactory = (pages: EvictablePages) => EvictionPolicy;
 
 /** What a policy may ask about pages. Answers of a page in the queue are those of the moment; every one costs O(1). */
 export interface EvictablePages {
-  /** Slots of the pool group: as many pages at most are in the queue. */
+  /** Slots of the pool group: as many pages at most are in the queue. Changes when the tier is resized. */
   readonly slots: number;
   /** Groups of the config; group ids run from 0. */
   readonly numGroups: number;
@@ -50,7 +50,7 @@ export interface EvictablePages {
   depthOf(page: PageId): number;
   /** Tokens that a request recomputes, at least, when this page alone is missing. */
   savedTokensOf(page: PageId): number;
-  /** Whether evicting the page takes that page alone, and not those of blocks behind it. */
+  /** Whether evicting the page takes that page alone, and not those of blocks behind it: so it is where pages go to a colder tier. */
   isLeaf(page: PageId): boolean;
   /** A 32-bit hash of the page's block, the path to it, and its group: equal content, equal hash. */
   contentHashOf(page: PageId): number;

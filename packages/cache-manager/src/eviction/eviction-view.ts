@@ -1,6 +1,7 @@
 import { NONE } from '../columns.ts';
 import type { PageId, PageTable } from '../page/page-table.ts';
 import type { GroupRules } from '../request/group-rules.ts';
+import type { QueueHome } from '../storage/tier.ts';
 import type { BlockTable } from '../tree/block-table.ts';
 import type { EvictablePages } from './eviction-policy.ts';
 import { PASSED, type PageUse, partOf } from './page-use.ts';
@@ -10,18 +11,22 @@ const FAR = 1 << 14;
 
 /** Answers a policy from the tables of a manager. */
 export class EvictionView implements EvictablePages {
-  readonly slots: number;
   readonly numGroups: number;
   readonly table: PageTable;
   readonly #blocks: BlockTable;
   readonly #groups: readonly GroupRules[];
+  readonly #home: QueueHome;
 
-  constructor(options: { slots: number; pages: PageTable; blocks: BlockTable; groups: readonly GroupRules[] }) {
-    this.slots = options.slots;
+  constructor(options: { home: QueueHome; pages: PageTable; blocks: BlockTable; groups: readonly GroupRules[] }) {
+    this.#home = options.home;
     this.numGroups = options.groups.length;
     this.table = options.pages;
     this.#blocks = options.blocks;
     this.#groups = options.groups;
+  }
+
+  get slots(): number {
+    return this.#home.numSlots;
   }
 
   get size(): number {
@@ -71,6 +76,7 @@ export class EvictionView implements EvictablePages {
   }
 
   isLeaf(page: PageId): boolean {
+    if (this.#home.passesDown) return true;
     const block = this.table.block[page];
     return (
       this.#blocks.childRoot[block] === NONE ||

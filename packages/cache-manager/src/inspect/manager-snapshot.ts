@@ -8,7 +8,10 @@ export interface ManagerSnapshot {
   readonly tokensPerBlock: number;
   /** Index = group id. */
   readonly groups: readonly GroupSnapshot[];
+  /** Pool groups of the device. */
   readonly poolGroups: readonly PoolGroupSnapshot[];
+  /** The tiers behind the device, warm to cold: tier 1 first. */
+  readonly colderTiers: readonly ColderTierSnapshot[];
   /** In the order of their ids. */
   readonly pages: readonly PageSnapshot[];
   /** The published blocks, scope by scope. */
@@ -30,7 +33,7 @@ export interface GroupSnapshot {
 }
 
 /**
- * `free`: nobody has it. `locked`: a page of an active request. `held`: a page of suspended requests only. `droppable`: a published page that
+ * `free`: nobody has it, or a move under way does. `locked`: a page of an active request. `held`: a page of suspended requests only. `droppable`: a published page that
  * nobody holds. `scratch`: lent to the present step of a request.
  */
 export type SlotState = 'free' | 'locked' | 'held' | 'droppable' | 'scratch';
@@ -41,6 +44,12 @@ export interface SlotSnapshot {
   readonly page: number | null;
 }
 
+export interface ColderTierSnapshot {
+  readonly tier: 'device' | 'host' | 'disk';
+  /** Index as in `layout.coldPoolGroups`. */
+  readonly poolGroups: readonly PoolGroupSnapshot[];
+}
+
 export interface PoolGroupSnapshot {
   /** Bytes of one slot over all pools. */
   readonly slotBytes: number;
@@ -48,13 +57,19 @@ export interface PoolGroupSnapshot {
   readonly numFree: number;
   /** Index = slot id; as many as the limit of pages allows. */
   readonly slots: readonly SlotSnapshot[];
-  /** Ids of the droppable pages in the order in which they would be evicted; as many as the limit of pages allows. */
+  /**
+   * Ids of the pages that may leave the tier, in the order in which they would: droppable ones, and held ones where there is a
+   * colder tier; as many as the limit of pages allows.
+   */
   readonly queue: readonly number[];
 }
 
 export interface PageSnapshot {
   readonly id: number;
   readonly groupId: number;
+  /** 0 = device. */
+  readonly tier: number;
+  /** Of its pool group in that tier. */
   readonly slot: number;
   /** Id of the block that lists it, null for a page of its owners alone. */
   readonly block: number | null;

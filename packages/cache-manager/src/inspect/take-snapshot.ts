@@ -3,7 +3,7 @@ import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { GroupState } from '../request/group-state.ts';
 import type { RequestState } from '../request/request-state.ts';
-import type { PoolGroup } from '../storage/storage-manager.ts';
+import type { TierGroup } from '../storage/tier.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import { scopeParts } from '../tree/reuse-scope.ts';
 import type {
@@ -50,7 +50,10 @@ export function takeSnapshot(state: ManagerState, options: InspectOptions): Mana
         poolGroup,
       }),
     ),
-    poolGroups: state.storage.poolGroups.map((poolGroup, index) => snapshotPoolGroup(state, poolGroup, index, holders, maxPages)),
+    poolGroups: snapshotTier(state, 0, holders, maxPages),
+    colderTiers: state.storage.tiers
+      .slice(1)
+      .map(({ kind }, index) => ({ tier: kind, poolGroups: snapshotTier(state, index + 1, holders, maxPages) })),
     pages,
     tree,
     requests: [...state.open].map(snapshotRequest),
@@ -108,6 +111,7 @@ function snapshotPages({ storage: { pages } }: ManagerState, { owners }: Holders
     shown.push({
       id: page,
       groupId: pages.lifecycle[page],
+      tier: pages.tier[page],
       slot: pages.slot[page],
       block: idOrNull(pages.block[page]),
       coverage: pages.block[page] === NONE ? 0 : pages.coverage[page],
@@ -122,28 +126,35 @@ function snapshotPages({ storage: { pages } }: ManagerState, { owners }: Holders
 const FREE: SlotSnapshot = Object.freeze({ state: 'free', page: null });
 const SCRATCH: SlotSnapshot = Object.freeze({ state: 'scratch', page: null });
 
+function snapshotTier(state: ManagerState, tier: number, holders: Holders, maxPages: number): PoolGroupSnapshot[] {
+  return state.storage.tiers[tier].groups.map((group, index) => snapshotPoolGroup(state, group, tier, index, holders, maxPages));
+}
+
 function snapshotPoolGroup(
   state: ManagerState,
-  { slotBytes, slots, droppable }: PoolGroup,
+  home: TierGroup,
+  tier: number,
   index: number,
   { locked }: Holders,
   maxPages: number,
 ): PoolGroupSnapshot {
+  const { slotBytes, slots } = home;
   const { pages } = state.storage;
   const shown: SlotSnapshot[] = new Array(Math.min(slots.slots, maxPages)).fill(FREE);
   const show = (slot: number, snapshot: SlotSnapshot) => {
     if (slot < shown.length) shown[slot] = snapshot;
   };
   for (let page = 0; page < pages.size; page++) {
-    if (!pages.isLive(page) || state.groups[pages.lifecycle[page]].poolGroup !== index) continue;
+    if (!pages.isLive(page) || pages.tier[page] !== tier || state.storage.groupIn(tier, pages.lifecycle[page]) !== index)
+      continue;
     show(pages.slot[page], { state: locked[page] === 1 ? 'locked' : pages.holds[page] > 0 ? 'held' : 'droppable', page });
   }
   for (const request of state.open) {
     for (const group of request.groups)
-      if (group.rules.poolGroup === index) for (const slot of group.scratchSlots) show(slot, SCRATCH);
+      if (tier === 0 && group.rules.poolGroup === index) for (const slot of group.scratchSlots) show(slot, SCRATCH);
   }
   const queue: number[] = [];
-  for (const page of droppable) {
+  for (const page of home.leaving()) {
     if (queue.length === maxPages) break;
     queue.push(page);
   }

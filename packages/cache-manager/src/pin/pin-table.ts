@@ -7,13 +7,15 @@ import type { StorageManager } from '../storage/storage-manager.ts';
 /** Part of every pool that may be pinned, unless the caller says otherwise. */
 const DEFAULT_SHARE = 0.5;
 
-/** The pins of a manager: every pin holds its pages once, and together they hold no more than their share of each pool. */
+/**
+ * The pins of a manager: every pin holds its pages once, wherever they are, and together they hold no more than their share of
+ * each pool of the device.
+ */
 export class PinTable {
   readonly #storage: StorageManager;
   readonly #groups: readonly GroupRules[];
   readonly #now: () => number;
-  /** Pages that may be pinned, by pool group. */
-  readonly #limits: readonly number[];
+  readonly #share: number;
   /** How many pins hold each page. */
   readonly #pins = new Map<PageId, number>();
   readonly #pages = new Map<number, readonly PageId[]>();
@@ -30,7 +32,7 @@ export class PinTable {
     this.#storage = storage;
     this.#groups = groups;
     this.#now = now;
-    this.#limits = storage.poolGroups.map(({ slots }) => Math.floor(slots.slots * share));
+    this.#share = share;
   }
 
   /** Pins that were not released. */
@@ -45,12 +47,13 @@ export class PinTable {
 
   /** Holds pages, none of them twice, until they are released or the time is over. -1, and nothing has changed, when that is more than the share. */
   add(pages: readonly PageId[], durationMs: number | undefined): number {
-    const counts = this.#limits.map(() => 0);
+    const { poolGroups } = this.#storage;
+    const counts = poolGroups.map(() => 0);
     for (const page of this.#pins.keys()) counts[this.#poolGroupOf(page)]++;
     for (const page of pages) if (!this.#pins.has(page)) counts[this.#poolGroupOf(page)]++;
-    if (counts.some((count, poolGroup) => count > this.#limits[poolGroup])) return -1;
+    if (counts.some((count, poolGroup) => count > Math.floor(poolGroups[poolGroup].numSlots * this.#share))) return -1;
     for (const page of pages) {
-      this.#storage.hold(page);
+      this.#storage.claim(page);
       this.#pins.set(page, this.holdsOf(page) + 1);
     }
     const pin = this.#next++;
@@ -77,7 +80,22 @@ export class PinTable {
       const left = this.holdsOf(page) - 1;
       if (left === 0) this.#pins.delete(page);
       else this.#pins.set(page, left);
-      this.#storage.release(page);
+      this.#storage.unclaim(page);
+    }
+  }
+
+  /** Lets go of pages whose bytes are gone. The pins stay, with what is left of them. */
+  forget(lost: ReadonlySet<PageId>): void {
+    for (const [pin, pages] of this.#pages) {
+      if (!pages.some((page) => lost.has(page))) continue;
+      this.#pages.set(
+        pin,
+        pages.filter((page) => !lost.has(page)),
+      );
+    }
+    for (const page of lost) {
+      for (let count = this.holdsOf(page); count > 0; count--) this.#storage.unclaim(page);
+      this.#pins.delete(page);
     }
   }
 

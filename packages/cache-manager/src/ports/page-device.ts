@@ -22,9 +22,18 @@ export interface PoolMemory {
  * `pools` are the memories of that group, `count` says how many entries of the index arrays are used. The arrays are read
  * before `execute` returns; the caller may reuse them at once. Slots named as sources and as targets of one `execute` are
  * disjoint, and no slot is a target twice.
+ *
+ * With `targetPools`, the targets are slots of these: other memories than `pools`, one for each, with slots of the same size.
  */
 export type PageCommand =
-  | { kind: 'copy'; pools: readonly PoolMemory[]; sources: Int32Array; targets: Int32Array; count: number }
+  | {
+      kind: 'copy';
+      pools: readonly PoolMemory[];
+      targetPools?: readonly PoolMemory[];
+      sources: Int32Array;
+      targets: Int32Array;
+      count: number;
+    }
   | { kind: 'clear'; pools: readonly PoolMemory[]; slots: Int32Array; count: number };
 
 /**
@@ -32,12 +41,15 @@ export type PageCommand =
  * that was submitted to the same device: a slot may be given out again as soon as the copy out of it was handed in.
  */
 export interface PageDevice {
+  /** Resolves when the device is gone, with everything on it. Absent where that cannot happen. */
+  readonly lost?: Promise<unknown>;
   /** Creates the memory of one pool. Returns at once; `ready` of the result tells whether it exists. Throws on a spec it can never serve. */
   createPool(spec: PoolSpec): PoolMemory;
   /** Copies and clears whole slots: one submission for all commands together. When it throws, none of them takes effect. */
   execute(commands: readonly PageCommand[]): void;
   /**
-   * Copies slots into `target`, slot after slot in the order of `slots`, once everything handed in before has landed.
+   * Copies slots into `target`, slot after slot in the order of `slots`, once everything handed in before has landed. The copies
+   * out of the slots are handed in, and `slots` is read, before the call returns: what the slots hold later does not count.
    * `target` holds at least `slots.length * slotBytes` bytes and belongs to the call until the promise settles.
    */
   readSlots(pool: PoolMemory, slots: Int32Array, target: Uint8Array): Promise<void>;

@@ -34,12 +34,12 @@ export function claimMatch(state: RequestState): void {
         group.rules.id,
         matched - last * manager.config.tokensPerBlock,
       );
-      manager.storage.hold(group.statePage);
+      manager.storage.claim(group.statePage);
       continue;
     }
     forEachLiveBlock(group, matched, (ordinal) => {
       const page = manager.tree.pageOf(matcher.blockAt(ordinal), group.rules.id);
-      manager.storage.hold(page);
+      manager.storage.claim(page);
       group.setPage(ordinal, page);
     });
   }

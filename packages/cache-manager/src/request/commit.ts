@@ -1,7 +1,7 @@
 import { StateError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { TokenSeq } from '../tree/token-seq.ts';
-import { releaseBlock, releaseStates } from './block-pages.ts';
+import { forEachPage, releasePages } from './block-pages.ts';
 import { letGoPublished } from './let-go.ts';
 import { ensureBlock } from './own-path.ts';
 import { markUses } from './page-uses.ts';
@@ -65,7 +65,8 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
 export function stopCommitting(state: RequestState): void {
   state.manager.checkNotAsking('stopCommitting');
   if (state.status === 'closed') throw new StateError('stop-closed', 'stopCommitting: the request is closed');
-  finish(state, 'copy');
+  // What a suspended request writes again is copied when it resumes: by then it is clear whether anybody else has it.
+  finish(state, state.status === 'suspended' ? 'move' : 'copy');
 }
 
 /** Publishes the tail by moving pages, then gives everything back. Idempotent. */
@@ -73,16 +74,12 @@ export function close(state: RequestState): void {
   if (state.status === 'closed') return;
   state.manager.checkNotAsking('close');
   finish(state, 'move');
-  const { storage } = state.manager;
   for (const group of state.groups) {
     dropScratch(state, group);
     group.hidePages();
   }
   markUses(state);
-  for (let ordinal = state.numBlocks - 1; ordinal >= 0; ordinal--) {
-    for (const group of state.groups) releaseBlock(storage, group, ordinal);
-  }
-  for (const group of state.groups) releaseStates(storage, group);
+  releasePages(state);
   state.status = 'closed';
   state.manager.open.delete(state);
 }
@@ -95,12 +92,20 @@ export function suspend(state: RequestState): void {
       `suspend-${state.status}`,
       `suspend: the request is ${state.status}; only an active one can be suspended`,
     );
+  takeOffDevice(state);
+  state.manager.recorder.suspended();
+}
+
+/** The same, whoever wants it. */
+export function takeOffDevice(state: RequestState): void {
+  const { storage } = state.manager;
   for (const group of state.groups) {
     dropScratch(state, group);
     group.hidePages();
   }
+  // The first blocks are the first to leave: they are of use without the last ones, should the device be lost.
+  forEachPage(state, (page) => storage.unlock(page));
   state.status = 'suspended';
-  state.manager.recorder.suspended();
 }
 
 function checkCommit(state: RequestState, count: number): void {

@@ -1,16 +1,18 @@
 import { BufferwiseError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { PageId } from '../page/page-table.ts';
+import { letGo, setPageAt } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
 import type { RequestState } from './request-state.ts';
 
-/** A page that the first resume makes, as a copy of a claim or fresh. */
+/** A page that a resume makes: fresh, or as a copy of one that the request names until then. */
 export interface NewPage {
   readonly group: GroupState;
   /** NONE for recurrent state. */
   readonly ordinal: number;
+  readonly beam: number;
   readonly priority: number;
-  /** The claim that it is a copy of, NONE for none: an attention page is left as it is then, recurrent state is cleared. */
+  /** The page that it is a copy of, NONE for none: an attention page is left as it is then, recurrent state is cleared. */
   readonly source: PageId;
   /** The page, once there is one. */
   page: PageId;
@@ -25,24 +27,24 @@ interface Exchange {
 }
 
 /**
- * Makes the pages whose content the device has to copy or clear. That is the part of a resume that can still throw, so nothing
- * else has changed when it does: where only the slots of declined claims are left, it writes into those and gives up the claims
- * when the device has taken the commands.
+ * Makes the pages whose content the device has to copy or clear, except those that have come from a colder tier already. That
+ * is the part of a resume that can still throw, so nothing else has changed when it does: where only the slots of declined
+ * claims are left, it writes into those and gives up the claims when the device has taken the commands.
  */
 export function createFilledPages(
   state: RequestState,
   planned: readonly NewPage[],
   isDeclined: (group: GroupState) => boolean,
 ): void {
-  const { storage, commands } = state.manager;
+  const { storage, commands, evictor } = state.manager;
   const created: PageId[] = [];
   const exchanges: Exchange[] = [];
   for (const target of planned) {
-    if (!isFilled(target)) continue;
+    if (target.page !== NONE || !isFilled(target)) continue;
     const { poolGroup, id } = target.group.rules;
-    let { page } = target;
-    if (storage.free(poolGroup) + storage.evictable(poolGroup) > 0) {
-      storage.makeRoom(poolGroup, 1);
+    let page: PageId;
+    // What is left to be moved must do for the other pages, too.
+    if (evictor.tryFree(poolGroup, 1, true)) {
       page = target.page = storage.createHeld(id, target.priority);
       created.push(page);
     } else {
@@ -56,27 +58,25 @@ export function createFilledPages(
   }
   commands.execute(created);
   for (const { claim, group, ordinal, target } of exchanges) {
-    if (group.isAttention) group.setPage(ordinal, NONE);
-    else group.statePage = NONE;
+    setPageAt(group, ordinal, 0, NONE);
     target.page = storage.createInPlaceOf(claim, target.group.rules.id, target.priority);
   }
 }
 
 /** Makes the other pages. The declined claims were let go of. */
 export function createEmptyPages(state: RequestState, planned: readonly NewPage[]): void {
-  const { storage } = state.manager;
-  for (const target of planned) {
-    if (target.page !== NONE) continue;
-    storage.makeRoom(target.group.rules.poolGroup, 1);
-    target.page = storage.createHeld(target.group.rules.id, target.priority);
-  }
+  const { storage, demand } = state.manager;
+  const missing = planned.filter(({ page }) => page === NONE);
+  demand.reset();
+  for (const { group } of missing) demand.want(group.rules.poolGroup, 1);
+  demand.makeRoom();
+  for (const target of missing) target.page = storage.createHeld(target.group.rules.id, target.priority);
 }
 
-/** Makes a page the request's own. The claim that it is a copy of is let go. */
-export function installPage(state: RequestState, { group, ordinal, page, source }: NewPage): void {
-  if (group.isAttention) group.setPage(ordinal, page);
-  else group.statePage = page;
-  if (source !== NONE) state.manager.storage.release(source);
+/** Makes a page the request's own. The page that it is a copy of is let go. The request counts as suspended still. */
+export function installPage(state: RequestState, { group, ordinal, beam, page, source }: NewPage): void {
+  setPageAt(group, ordinal, beam, page);
+  if (source !== NONE) letGo(state, source);
 }
 
 function isFilled({ group, source }: NewPage): boolean {
@@ -90,8 +90,9 @@ function findExchange(
   isDeclined: (group: GroupState) => boolean,
   taken: readonly Exchange[],
 ): Exchange {
-  const { holds } = state.manager.storage.pages;
-  const isSpare = (page: PageId) => page !== NONE && holds[page] === 1 && !taken.some(({ claim }) => claim === page);
+  const { holds, tier } = state.manager.storage.pages;
+  const isSpare = (page: PageId) =>
+    page !== NONE && holds[page] === 1 && tier[page] === 0 && !taken.some(({ claim }) => claim === page);
   for (const group of state.groups) {
     if (group.rules.poolGroup !== target.group.rules.poolGroup || !isDeclined(group)) continue;
     if (isSpare(group.statePage)) return { claim: group.statePage, group, ordinal: NONE, target };

@@ -62,7 +62,7 @@ function letGoOf(state: RequestState, group: GroupState, begin: number, end: num
       continue;
     }
     markPassed(state, group, ordinal, page);
-    releaseBlock(state.manager.storage, group, ordinal);
+    releaseBlock(state, group, ordinal);
   }
   return firstWaiting;
 }

@@ -109,7 +109,7 @@ function countReuseOf(state: RequestState, group: GroupState, page: PageId): voi
 /** Gives a page that is let go of what the caller asked for its block. */
 function retain(state: RequestState, page: PageId, ordinal: number): void {
   const { config, storage } = state.manager;
-  state.retention?.apply(storage.pages, page, ordinal, (ordinal + 1) * config.tokensPerBlock > state.matched);
+  state.retention?.apply(storage, page, ordinal, (ordinal + 1) * config.tokensPerBlock > state.matched);
 }
 
 /** Whether matches end only where a group has what it needs for that very end. */

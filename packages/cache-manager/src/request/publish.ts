@@ -1,6 +1,7 @@
 import { NONE } from '../columns.ts';
 import type { PageId } from '../page/page-table.ts';
 import type { BlockId } from '../tree/block-table.ts';
+import { letGo, takeHold } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { attachedBlocks, ensureBlock } from './own-path.ts';
 import { markListed, markSnapshot } from './page-uses.ts';
@@ -64,12 +65,17 @@ export function publishOrShare(state: RequestState, group: GroupState, ordinal: 
     return;
   }
   const shared = group.rules.isLive(ordinal, group.rules.keptAt(state.history)) ? tree.pageOf(block, group.rules.id) : NONE;
-  if (shared !== NONE) storage.hold(shared);
+  if (state.status === 'active' && shared !== NONE && storage.pages.tier[shared] > 0) {
+    // A commit does not wait for a page to come back: the two swap places, or else the request goes on with its own.
+    if (!storage.canExchange(page, shared)) return;
+    storage.exchange(page, shared);
+  }
+  if (shared !== NONE) takeHold(state, shared);
   group.setPage(ordinal, shared);
   if (state.status === 'active') {
     group.showIndex(ordinal, shared !== NONE && group.rules.isLive(ordinal, state.history) ? storage.pages.slot[shared] : NONE);
   }
-  storage.release(page);
+  letGo(state, page);
 }
 
 /**
@@ -177,38 +183,52 @@ function linkAll(state: RequestState, wanted: readonly TailPage[], ordinal: numb
   const block = ensureTailBlock(state, ordinal, inBlock, wanted);
   for (const { group, page, priority } of wanted) {
     if (!tree.wants(block, group.rules.id, inBlock)) continue;
-    storage.pages.priority[page] = priority;
+    storage.setPriority(page, priority);
     if (!group.isAttention) markSnapshot(state, page);
     tree.link(block, page, inBlock);
   }
 }
 
 function linkCopies(state: RequestState, wanted: readonly TailPage[], ordinal: number, inBlock: number): void {
-  const { storage, commands, missedSnapshots } = state.manager;
+  const { storage, commands, evictor, offload, missedSnapshots } = state.manager;
+  // Not its columns: they are others once the table grows.
+  const { pages } = storage;
+  /** Copies on the device. */
   const copies: TailPage[] = [];
+  /** Where the device has no room: copies in the first colder tier. */
+  const coldCopies: TailPage[] = [];
   for (const { group, page, priority } of wanted) {
     const { poolGroup, id } = group.rules;
-    if (!storage.hasRoomFor(poolGroup, priority)) {
+    // Evicting may take blocks of this very path along; the block is looked for only when all copies have their slots.
+    if (storage.hasRoomFor(poolGroup, priority) && evictor.tryFree(poolGroup, 1)) {
+      const copy = storage.createHeld(id, priority);
+      commands.copy(id, poolGroup, pages.slot[page], pages.slot[copy]);
+      copies.push({ group, page: copy, priority });
+      continue;
+    }
+    const coldSlot = evictor.slotForCopy(page, priority);
+    if (coldSlot === NONE) {
       missedSnapshots[id]++;
       continue;
     }
-    // Evicting may take blocks of this very path along; the block is looked for only when all copies have their slots.
-    storage.makeRoom(poolGroup, 1);
-    const copy = storage.createHeld(id, priority);
-    commands.copy(id, poolGroup, storage.pages.slot[page], storage.pages.slot[copy]);
-    copies.push({ group, page: copy, priority });
+    const copy = storage.createCold(id, priority, coldSlot);
+    offload.readInto(copy, pages.slot[page]);
+    coldCopies.push({ group, page: copy, priority });
   }
-  if (copies.length === 0) return;
+  offload.flush();
+  if (copies.length + coldCopies.length === 0) return;
   try {
     commands.execute(copies.map(({ page }) => page));
   } catch (error) {
     // The commit stands without them, as it does for want of a slot.
     for (const { group } of copies) missedSnapshots[group.rules.id]++;
     state.manager.refusedCopy = { error };
-    return;
+    copies.length = 0;
   }
-  linkAll(state, copies, ordinal, inBlock);
+  const made = [...copies, ...coldCopies];
+  if (made.length > 0) linkAll(state, made, ordinal, inBlock);
   for (const { page } of copies) storage.release(page);
+  for (const { page } of coldCopies) storage.unpin(page);
 }
 
 function ensureTailBlock(state: RequestState, ordinal: number, inBlock: number, wanted: readonly TailPage[]): BlockId {

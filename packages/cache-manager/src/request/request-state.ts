@@ -25,19 +25,19 @@ export class RequestState {
   readonly key: number;
   readonly id: number | undefined;
   readonly scope: string;
-  readonly groups: readonly GroupState[];
-  readonly depths: Readonly<MatchDepths>;
+  groups: readonly GroupState[];
+  depths: Readonly<MatchDepths>;
   /** Tokens of the match. */
-  readonly matched: number;
+  matched: number;
   /** Tokens of the prompt that was looked up; null when none was. */
-  readonly lookedUp: number | null;
+  lookedUp: number | null;
   /** History from which on new blocks are for generated tokens; infinite when nobody knows. */
   readonly expectedPromptLength: number;
-  readonly growth = new RequestGrowth();
+  growth = new RequestGrowth();
   /** Whether the tree goes on behind the match: a second path parts from the first there. */
   isFork = false;
   /** Exactly the committed tokens. */
-  readonly tokens: TokenBuffer;
+  tokens: TokenBuffer;
   status: 'suspended' | 'active' | 'closed' = 'suspended';
   committed: number;
   history: number;
@@ -59,6 +59,12 @@ export class RequestState {
   attachedEnd = 0;
   /** Null when nothing is to be kept longer than usual, or less long. */
   readonly retention: Retention | null;
+  /** Tokens that were written before pages were last lost; 0 when none ever were. */
+  reached = 0;
+  /** How often it began again. Whoever waited for something looks whether it still has the same request before it. */
+  beginnings = 0;
+  /** Whether it lost pages and the caller was not told yet. */
+  lossUntold = false;
   readonly #priority: PriorityFn | undefined;
   #blocks = new Int32Array(16).fill(NONE);
   #generations = new Uint32Array(16);
@@ -118,6 +124,28 @@ export class RequestState {
     }
     for (const [index, group] of request.groups.entries()) group.adoptChoices(source.groups[index]);
     return request;
+  }
+
+  /**
+   * Takes everything back to a match of its committed tokens, with one beam. It names no pages at this time. What it looked for
+   * was counted when it started, and is not counted again.
+   */
+  beginAgain(depths: MatchDepths, tokens: TokenBuffer): void {
+    this.reached = Math.max(this.reached, this.history);
+    this.depths = Object.freeze({ ...depths });
+    this.tokens = tokens;
+    this.matched = this.depths.usable;
+    this.lookedUp = null;
+    this.growth = new RequestGrowth();
+    this.committed = this.history = this.capacity = this.matched;
+    this.beamWidth = 1;
+    this.groups = this.manager.groups.map((rules) => new GroupState(rules));
+    this.resumedBefore = false;
+    this.hasCommitted = false;
+    this.attachedEnd = 0;
+    this.seenLosses = this.manager.tree.heldLosses;
+    this.lossUntold = true;
+    this.beginnings++;
   }
 
   get numBlocks(): number {

@@ -170,6 +170,6 @@ function dropPages(state: RequestState, group: GroupState, begin: number, end: n
   for (let ordinal = end - 1; ordinal >= begin; ordinal--) {
     if (group.page(ordinal) === NONE) continue;
     group.showIndex(ordinal, NONE);
-    releaseBlock(state.manager.storage, group, ordinal);
+    releaseBlock(state, group, ordinal);
   }
 }

@@ -1,6 +1,7 @@
 import { StateError } from '@bufferwise/core-policy';
 import { MAX_PRIORITY } from '../eviction/lru-queue.ts';
-import { FOREVER, type PageId, type PageTable } from '../page/page-table.ts';
+import { FOREVER, type PageId } from '../page/page-table.ts';
+import type { StorageManager } from '../storage/storage-manager.ts';
 
 /** How firmly, and for how long, the pages of a run of tokens are kept once nobody holds them. */
 export interface RetentionRange {
@@ -39,13 +40,14 @@ export class Retention {
    *
    * @param isOwn whether the request has written the page; else what it has without a duration, it has for good
    */
-  apply(pages: PageTable, page: PageId, ordinal: number, isOwn: boolean): void {
+  apply(storage: StorageManager, page: PageId, ordinal: number, isOwn: boolean): void {
+    const { pages } = storage;
     const range = this.#rangeOf(ordinal);
     if (range === undefined || range.priority < pages.priority[page]) return;
     const isEqual = range.priority === pages.priority[page];
     if (isEqual && !isOwn && pages.durationMs[page] === 0) return;
     pages.durationMs[page] = isEqual ? Math.max(pages.durationMs[page], range.durationMs) : range.durationMs;
-    pages.priority[page] = range.priority;
+    storage.setPriority(page, range.priority);
   }
 
   #rangeOf(ordinal: number): Required<RetentionRange> | undefined {

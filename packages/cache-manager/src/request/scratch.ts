@@ -78,7 +78,8 @@ export function dropScratch(state: RequestState, group: GroupState): void {
   group.setScratch(0, 0, NO_SLOTS);
 }
 
-function numScratchSlots(state: RequestState, group: GroupState, history: number, capacity: number): number {
+/** Slots that the scratch of a step takes. */
+export function numScratchSlots(state: RequestState, group: GroupState, history: number, capacity: number): number {
   const blocks = scratchBlocksEnd(state, group, history, capacity) - scratchBlocksBegin(state, group, history, capacity);
   return blocks === 0 ? 0 : state.manager.layout.scratchSlots(group.rules.id, blocks);
 }

@@ -1,6 +1,6 @@
 /** What one group of the manager did over some time, in pages: one page is one block of one group, or one recurrent state. */
 export interface PageCounts {
-  /** Pages that requests took: for growth, as copies of claims, in place of what they did not reuse, brought back to the device. */
+  /** Pages that requests took: for growth, as copies of claims, in place of what they did not reuse. */
   readonly allocatedPages: number;
   /** The same without those that only stand in for pages which the request did not select, or that are never shared. */
   readonly newPages: number;
@@ -17,13 +17,13 @@ export interface PageCounts {
   /** Pages copied inside the device: what was matched in part, snapshots, and tails. */
   readonly copiedPages: number;
   readonly copiedBytes: number;
-  /** Pages brought from a colder tier to the device. */
+  /** Pages brought from a colder tier to the device, and copies of such pages. */
   readonly onboardedPages: number;
   readonly onboardedBytes: number;
-  /** Pages moved to a colder tier. */
+  /** Pages moved from the device to a colder tier. */
   readonly offloadedPages: number;
   readonly offloadedBytes: number;
-  /** Pages that the coldest tier dropped for want of room, when that is not the device. */
+  /** Pages that a colder tier dropped for want of room. */
   readonly droppedPages: number;
   readonly droppedBytes: number;
   /** `reusedPages / (reusedPages + missedPages)`, 0 when there was neither. */

@@ -1,25 +1,25 @@
-import type { StorageManager } from '../storage/storage-manager.ts';
+import type { TierGroup } from '../storage/tier.ts';
 
 /** The most of each, over some time, in slots of one pool group. */
 export interface PoolGroupPeaks {
-  /** Free slots and pages that nobody holds. */
+  /** Free slots and pages that may leave the tier. */
   readonly available: number;
   /** Slots that nobody could have. */
   readonly unavailable: number;
-  /** Pages that nobody holds. */
+  /** Pages that may leave the tier; see `PoolGroupStatistics`. */
   readonly evictable: number;
 }
 
-/** Keeps the peaks of the pool groups of the device, sampled at the end of every call. */
+/** Keeps the peaks of the pool groups of a tier, sampled at the end of every call. */
 export class PeakGauge {
-  readonly #storage: StorageManager;
+  readonly #groups: readonly TierGroup[];
   readonly #available: Int32Array;
   readonly #unavailable: Int32Array;
   readonly #evictable: Int32Array;
 
-  constructor(storage: StorageManager) {
-    this.#storage = storage;
-    const count = storage.poolGroups.length;
+  constructor(groups: readonly TierGroup[]) {
+    this.#groups = groups;
+    const count = groups.length;
     this.#available = new Int32Array(count);
     this.#unavailable = new Int32Array(count);
     this.#evictable = new Int32Array(count);
@@ -29,9 +29,9 @@ export class PeakGauge {
   /** Takes the present numbers into account. No garbage. */
   sample(): void {
     for (let group = 0; group < this.#available.length; group++) {
-      const evictable = this.#storage.evictable(group);
-      const available = evictable + this.#storage.free(group);
-      const unavailable = this.#storage.unavailable(group);
+      const { slots, numLeaving: evictable } = this.#groups[group];
+      const available = evictable + slots.free;
+      const unavailable = slots.slots - available;
       if (evictable > this.#evictable[group]) this.#evictable[group] = evictable;
       if (available > this.#available[group]) this.#available[group] = available;
       if (unavailable > this.#unavailable[group]) this.#unavailable[group] = unavailable;

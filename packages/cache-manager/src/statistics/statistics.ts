@@ -7,7 +7,7 @@ import type { RequestStatistics } from './request-statistics.ts';
 /** What one group did between two calls of `takeIterationStatistics`. */
 export type IterationStatistics = PageCounts;
 
-/** Slots of one pool group in one tier. */
+/** Slots of one pool group in one tier: of `layout.poolGroups` on the device, of `layout.coldPoolGroups` elsewhere. */
 export interface PoolGroupStatistics {
   /** Bytes of one slot over all pools of the group. */
   readonly slotBytes: number;
@@ -15,7 +15,10 @@ export interface PoolGroupStatistics {
   readonly total: number;
   /** Slots without a page. */
   readonly free: number;
-  /** Pages that nobody holds: room for whoever asks. */
+  /**
+   * Pages that may leave the tier: those that nobody holds and, where there is a colder tier, those that suspended requests
+   * hold. They make room for whoever asks, as far as the colder tier has room for what is held.
+   */
   readonly evictable: number;
   /** `free + evictable`. */
   readonly available: number;
@@ -27,12 +30,14 @@ export interface PoolGroupStatistics {
 export interface GroupStatistics {
   readonly groupId: LayerGroupId;
   readonly policy: ReusePolicy;
-  /** Pages that exist now, held or listed. */
+  /** Pages that exist now in any tier, held or listed. */
   readonly pages: number;
-  /** Pages evicted to make room. */
+  /** Pages that left the device to make room, for a colder tier or for good. */
   readonly evictedPages: number;
   /** Snapshots and tail copies left out for want of a slot, or because the device refused them. */
   readonly missedSnapshots: number;
+  /** Pages whose bytes were lost: with a device, or because a colder tier could not store them or give them back. */
+  readonly lostPages: number;
   readonly counts: PageCounts;
   /** How often the group's state was looked for; null for attention. */
   readonly snapshots: SnapshotLookups | null;
@@ -51,14 +56,14 @@ export interface CacheStatistics {
   readonly groups: readonly GroupStatistics[];
 }
 
-export function poolGroupStatistics(state: ManagerState): PoolGroupStatistics[] {
-  return state.storage.poolGroups.map(({ slotBytes, slots, droppable }) => {
-    const available = slots.free + droppable.count;
+export function poolGroupStatistics(state: ManagerState, tier: number): PoolGroupStatistics[] {
+  return state.storage.tiers[tier].groups.map(({ slotBytes, slots, numLeaving }) => {
+    const available = slots.free + numLeaving;
     return {
       slotBytes,
       total: slots.slots,
       free: slots.free,
-      evictable: droppable.count,
+      evictable: numLeaving,
       available,
       unavailable: slots.slots - available,
     };
@@ -80,6 +85,7 @@ export function cacheStatistics(state: ManagerState): CacheStatistics {
       pages: counts[id],
       evictedPages: evictedPages[id],
       missedSnapshots: state.missedSnapshots[id],
+      lostPages: state.lostPages[id],
       counts: state.recorder.countsOf(id),
       snapshots: kind === 'ssm' ? state.recorder.snapshotsOf(id) : null,
     })),

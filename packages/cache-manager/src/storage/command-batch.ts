@@ -49,7 +49,7 @@ export class CommandBatch {
     });
     if (commands.length === 0) return;
     try {
-      this.#storage.device.execute(commands);
+      this.#storage.device?.execute(commands);
     } catch (error) {
       this.#numCopies.fill(0);
       for (const page of created) this.#storage.release(page);

@@ -5,12 +5,12 @@ import { Demand } from './demand.ts';
 
 /** Two pool groups of 10 slots, 6 of the first held, 1 evictable. */
 function tenSlots() {
-  const { storage, evicted } = storeOf([full(), windowed(8)], { slots: [10, 10] });
+  const { storage, evicted, evictor } = storeOf([full(), windowed(8)], { slots: [10, 10] });
   for (let i = 0; i < 6; i++) storage.createHeld(0, 35);
   const page = storage.createHeld(0, 35);
   storage.pages.block[page] = 1;
   storage.release(page);
-  return { storage, evicted, demand: new Demand(storage) };
+  return { storage, evicted, demand: new Demand(storage, evictor) };
 }
 
 describe('a demand', () => {
@@ -68,9 +68,9 @@ describe('a store', () => {
   });
 
   test('whose state alone is all in use is not', () => {
-    const { storage } = storeOf([recurrent(), full()], { slots: 2 });
+    const { storage, evictor } = storeOf([recurrent(), full()], { slots: 2 });
     storage.createHeld(0, 35);
     storage.createHeld(0, 35);
-    expect(new Demand(storage).isSaturated(0.5)).toBe(false);
+    expect(new Demand(storage, evictor).isSaturated(0.5)).toBe(false);
   });
 });

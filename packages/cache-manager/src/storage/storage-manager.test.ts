@@ -70,27 +70,27 @@ describe('a page in place of another', () => {
 
 describe('making room', () => {
   test('evicts nothing while enough is free', () => {
-    const { storage, evicted } = storeOf([full()], { slots: 4 });
+    const { storage, evicted, makeRoom } = storeOf([full()], { slots: 4 });
     listed(storage);
-    storage.makeRoom(0, 3);
+    makeRoom(0, 3);
     expect(evicted).toEqual([]);
   });
 
   test('evicts by priority, then age, no more than it must', () => {
-    const { storage, evicted } = storeOf([full()], { slots: 4 });
+    const { storage, evicted, makeRoom } = storeOf([full()], { slots: 4 });
     const [old, young, low] = [listed(storage), listed(storage), listed(storage, 3)];
     storage.createHeld(0, 0);
-    storage.makeRoom(0, 2);
+    makeRoom(0, 2);
     expect(evicted).toEqual([low, old]);
     expect([storage.pages.isLive(young), ...storage.evictedPages, ...counts(storage)]).toEqual([true, 2, 2, 1, 1]);
   });
 
   test('in one pool group leaves the others alone', () => {
-    const { storage, evicted } = storeOf([full(), windowed(8)], { slots: 4 });
+    const { storage, evicted, makeRoom } = storeOf([full(), windowed(8)], { slots: 4 });
     const page = storage.createHeld(1, 35);
     storage.pages.block[page] = 1;
     storage.release(page);
-    storage.makeRoom(0, 2);
+    makeRoom(0, 2);
     expect([evicted, counts(storage, 1)]).toEqual([[], [3, 1, 0]]);
   });
 

@@ -1,6 +1,7 @@
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
-import { numRowsOf } from '../request/block-pages.ts';
+import { QUEUED_DROPPABLE, QUEUED_HELD, QUEUED_NOT } from '../page/page-table.ts';
+import { forEachPage } from '../request/block-pages.ts';
 import type { GroupState } from '../request/group-state.ts';
 import type { RequestState } from '../request/request-state.ts';
 import type { BlockId, BlockTable } from '../tree/block-table.ts';
@@ -15,6 +16,7 @@ export function checkState(state: ManagerState): void {
   };
   checkTree(state, expect);
   checkPages(state, expect);
+  checkTiers(state, expect);
   checkRequests(state, expect);
   if (findings.length > 0) throw new InvariantError(findings);
 }
@@ -91,53 +93,106 @@ function hangsBelow(blocks: BlockTable, parent: BlockId, child: BlockId): boolea
   return above === NONE ? blocks.childRoot[parent] === child : blocks.lower[above] === child || blocks.higher[above] === child;
 }
 
-/** Every slot has one owner; every page is held as often as requests and pins name it; exactly the listed unheld pages are queued. */
+/** Every page is held and used as often as requests and prefix pins say, and is where a page in its state may be. */
 function checkPages(state: ManagerState, expect: Expect): void {
-  const { pages, poolGroups } = state.storage;
+  const { pages, boardings, landings, lastTier } = state.storage;
   const holds = new Int32Array(pages.size);
-  const owners = poolGroups.map(() => new Map<number, string>());
-  const own = (poolGroup: number, slot: number, owner: string) => {
-    const other = owners[poolGroup].get(slot);
-    expect(other === undefined, () => `slot ${slot} of pool group ${poolGroup} belongs to ${other} and to ${owner}`);
-    expect(
-      poolGroups[poolGroup].slots.isAllocated(slot),
-      () => `slot ${slot} of pool group ${poolGroup} is free and belongs to ${owner}`,
-    );
-    owners[poolGroup].set(slot, owner);
-  };
+  const locks = new Int32Array(pages.size);
+  const pins = new Int32Array(pages.size);
   for (let page = 0; page < pages.size; page++) holds[page] = state.pins.holdsOf(page);
   for (const request of state.open) {
-    for (const group of request.groups) {
-      for (let ordinal = 0; ordinal < request.numBlocks; ordinal++) {
-        for (let beam = 0; beam < numRowsOf(group, ordinal); beam++)
-          if (group.page(ordinal, beam) !== NONE) holds[group.page(ordinal, beam)]++;
-      }
-      for (let beam = 0; beam < group.numBeams; beam++)
-        if (group.row(beam).statePage !== NONE) holds[group.row(beam).statePage]++;
-      for (const slot of group.scratchSlots) own(group.rules.poolGroup, slot, `scratch of request ${request.id}`);
-    }
+    const lock = request.status === 'active' ? 1 : 0;
+    forEachPage(request, (page) => {
+      holds[page]++;
+      locks[page] += lock;
+    });
   }
-  const queued = new Set<number>();
-  for (const { droppable } of poolGroups) for (const page of droppable) queued.add(page);
+  for (const boarding of boardings) for (const page of boarding.pinned) pins[page]++;
   for (let page = 0; page < pages.size; page++) {
     if (!pages.isLive(page)) continue;
-    own(state.groups[pages.lifecycle[page]].poolGroup, pages.slot[page], `page ${page}`);
     const listed = pages.block[page] !== NONE;
     expect(pages.holds[page] === holds[page], () => `page ${page} counts ${pages.holds[page]} holds and has ${holds[page]}`);
-    expect(holds[page] > 0 || listed, () => `page ${page} is neither held nor listed`);
+    expect(pages.locks[page] === locks[page], () => `page ${page} counts ${pages.locks[page]} locks and has ${locks[page]}`);
+    expect(pages.pins[page] === pins[page], () => `page ${page} counts ${pages.pins[page]} pins and has ${pins[page]}`);
+    expect(holds[page] > 0 || pins[page] > 0 || listed, () => `page ${page} is neither held nor listed`);
     expect(
       holds[page] <= 1 || state.groups[pages.lifecycle[page]].policy !== 'private',
       () => `private page ${page} has ${holds[page]} holders`,
     );
-    expect(queued.has(page) === (holds[page] === 0 && listed), () => `page ${page} is ${queued.has(page) ? '' : 'not '}queued`);
+    expect(locks[page] === 0 || pages.tier[page] === 0, () => `page ${page} is in use and in tier ${pages.tier[page]}`);
+    expect(pages.tier[page] <= lastTier, () => `page ${page} is in tier ${pages.tier[page]} of ${lastTier + 1}`);
+    const isLanding = pages.landing[page] === 1;
+    expect(isLanding === landings.has(page), () => `page ${page} is ${isLanding ? '' : 'not '}marked as under way`);
+    expect(!isLanding || pages.tier[page] > 0, () => `page ${page} of the device is under way`);
   }
-  poolGroups.forEach(({ slots, droppable }, index) => {
-    expect(
-      slots.free + owners[index].size === slots.slots,
-      () => `pool group ${index}: ${slots.free} free and ${owners[index].size} owned of ${slots.slots} slots`,
-    );
-    expect([...droppable].length === droppable.count, () => `pool group ${index} counts ${droppable.count} droppable pages`);
+}
+
+/** Every slot of every tier has one owner; exactly the pages that may leave a tier wait in its queues. */
+function checkTiers(state: ManagerState, expect: Expect): void {
+  const { storage } = state;
+  const { pages, tiers, staging, landings } = storage;
+  const owners = tiers.map(({ groups }) => groups.map(() => new Map<number, string>()));
+  const own = (tier: number, group: number, slot: number, owner: string) => {
+    const slots = owners[tier][group];
+    const name = `slot ${slot} of pool group ${group} in tier ${tier}`;
+    expect(!slots.has(slot), () => `${name} belongs to ${slots.get(slot)} and to ${owner}`);
+    expect(tiers[tier].groups[group].slots.isAllocated(slot), () => `${name} is free and belongs to ${owner}`);
+    slots.set(slot, owner);
+  };
+  for (const request of state.open) {
+    for (const { rules, scratchSlots } of request.groups) {
+      for (const slot of scratchSlots) own(0, rules.poolGroup, slot, `scratch of request ${request.id}`);
+    }
+  }
+  for (const boarding of storage.boardings)
+    for (const { tier, group, slot } of boarding.reservedSlots()) own(tier, group, slot, 'a move under way');
+  const queued = new Set<number>();
+  tiers.forEach(({ groups }, tier) => {
+    groups.forEach((group, index) => {
+      const name = `pool group ${index} in tier ${tier}`;
+      for (const page of group.leaving()) {
+        const isHome = pages.tier[page] === tier && storage.groupIn(tier, pages.lifecycle[page]) === index;
+        expect(!queued.has(page), () => `page ${page} is queued twice`);
+        expect(isHome, () => `page ${page} waits in the queue of ${name}`);
+        queued.add(page);
+      }
+      const { droppable, held } = group;
+      expect([...droppable].length === droppable.count, () => `${name} counts ${droppable.count} droppable pages in its queue`);
+      expect([...held].length === held.count, () => `${name} counts ${held.count} held pages in its queue`);
+      for (const page of held)
+        expect(pages.queued[page] === QUEUED_HELD, () => `page ${page} of ${name} waits as held and is not`);
+    });
   });
+  for (let page = 0; page < pages.size; page++) {
+    if (!pages.isLive(page)) continue;
+    own(pages.tier[page], storage.groupIn(pages.tier[page], pages.lifecycle[page]), pages.slot[page], `page ${page}`);
+    const expected = queueOf(state, page);
+    expect(queued.has(page) === (expected !== QUEUED_NOT), () => `page ${page} is ${queued.has(page) ? '' : 'not '}queued`);
+    expect(
+      pages.queued[page] === expected,
+      () => `page ${page} is marked as queued ${pages.queued[page]} instead of ${expected}`,
+    );
+  }
+  tiers.forEach(({ groups }, tier) => {
+    groups.forEach(({ slots }, group) => {
+      const owned = owners[tier][group].size;
+      expect(
+        slots.free + owned === slots.slots,
+        () => `pool group ${group} in tier ${tier}: ${slots.free} free and ${owned} owned of ${slots.slots} slots`,
+      );
+    });
+  });
+  expect(staging.free <= staging.limit, () => `${staging.free - staging.limit} more bytes landed than set out`);
+  expect(landings.any || staging.free === staging.limit, () => 'nothing is under way, but bytes are counted as such');
+}
+
+/** As what a page should wait in the queue of its tier. */
+function queueOf({ storage }: ManagerState, page: number): number {
+  const { block, holds, landing, locks, pins, tier } = storage.pages;
+  if (locks[page] > 0 || pins[page] > 0) return QUEUED_NOT;
+  if (holds[page] === 0) return block[page] === NONE ? QUEUED_NOT : QUEUED_DROPPABLE;
+  const mayLeave = tier[page] < storage.lastTier && storage.tiers[tier[page]].kind !== 'disk' && landing[page] === 0;
+  return mayLeave ? QUEUED_HELD : QUEUED_NOT;
 }
 
 /** Lengths are in order; active requests have state, and blocks as `checkBlocks` says. */

@@ -35,18 +35,20 @@ export class HostPageDevice implements PageDevice {
 
   execute(commands: readonly PageCommand[]): void {
     for (const command of commands) {
-      for (const pool of command.pools) {
+      command.pools.forEach((pool, index) => {
         const { bytes, spec } = pool as HostPoolMemory;
+        const targetPool = command.kind === 'copy' ? (command.targetPools?.[index] ?? pool) : pool;
+        const target = (targetPool as HostPoolMemory).bytes;
         for (let i = 0; i < command.count; i++) {
           if (command.kind === 'clear') {
             const start = command.slots[i] * spec.slotBytes;
             bytes.fill(0, start, start + spec.slotBytes);
           } else {
             const start = command.sources[i] * spec.slotBytes;
-            bytes.copyWithin(command.targets[i] * spec.slotBytes, start, start + spec.slotBytes);
+            target.set(bytes.subarray(start, start + spec.slotBytes), command.targets[i] * spec.slotBytes);
           }
         }
-      }
+      });
     }
   }
 

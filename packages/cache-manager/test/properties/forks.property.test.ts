@@ -18,15 +18,16 @@ const TIMEOUT = 60_000 + RUNS * 1000;
 /** Why a call may be refused here: a step with scratch that was suspended and left open, several beams, and what comes too late or too early. */
 const REFUSALS = ['scratch-in-use', 'several-beams', 'commit-stopped', 'plan-committing'];
 
-for (const [memory, slots] of [
-  ['ample', fc.constant(256)],
-  ['little', fc.integer({ min: 2, max: 16 })],
+for (const [memory, sizes] of [
+  ['ample memory', { slots: fc.constant(256) }],
+  ['little memory', { slots: fc.integer({ min: 2, max: 16 }) }],
+  ['little memory and a host behind it', { slots: fc.integer({ min: 4, max: 16 }), hostSlots: fc.constantFrom(4, 12) }],
 ] as const) {
   test(
-    `with ${memory} memory beams and forks read exactly their own tokens, nothing leaks, and what says no has changed nothing`,
+    `with ${memory} beams and forks read exactly their own tokens, nothing leaks, and what says no has changed nothing`,
     async () => {
       await fc.assert(
-        fc.asyncProperty(anyConfig({ slots }), anyOperations, async (config, operations) => {
+        fc.asyncProperty(anyConfig(sizes), anyOperations, async (config, operations) => {
           const run = new Run(config);
           for (const operation of operations) await run.apply(operation);
           await run.end();

@@ -2,12 +2,13 @@ import { BufferwiseError, type CacheConfigInput, type LayerGroupId } from '@buff
 import { ModelRefusal, type RequestModel, type ReuseModel } from '@bufferwise-internal/test-kit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { CommitOptions, PriorityFn, ResumeOptions, ReuseScope } from '../../src/index.ts';
+import { type CommitOptions, MemoryTierStore, type PriorityFn, type ResumeOptions, type ReuseScope } from '../../src/index.ts';
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
 import { anyConfig } from '../support/any-config.ts';
+import { FailingStore, UnreadableDevice } from '../support/failing-tiers.ts';
 import { oracleOf, scopeName } from '../support/oracle.ts';
 import type { Player } from '../support/player.ts';
-import { Stage } from '../support/stage.ts';
+import { GRAIN_BYTES, Stage } from '../support/stage.ts';
 import type { Token } from '../support/stamp.ts';
 
 /** Random managers tried in a run of this file; each lives through twenty to sixty operations. */
@@ -41,6 +42,42 @@ test(
         for (const operation of operations) await run.apply(operation);
         await run.end();
       }),
+      { numRuns: RUNS },
+    );
+  },
+  TIMEOUT,
+);
+
+test(
+  'with colder tiers a page holds what its reader expects, wherever it has been meanwhile',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(anyTieredConfig, anyTieredOperations, anyStaging, async (config, operations, stagingPages) => {
+        const run = new Run(config, { ample: false, stagingPages });
+        for (const operation of operations) await run.apply(operation);
+        await run.end();
+      }),
+      { numRuns: RUNS },
+    );
+  },
+  TIMEOUT,
+);
+
+test(
+  'a read, a write or a page that fails costs those time who need it, and nobody anything else',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        anyTieredConfig,
+        anyTieredOperations,
+        anyStaging,
+        fc.nat(),
+        async (config, operations, stagingPages, seed) => {
+          const run = new Run(config, { ample: false, stagingPages, faults: seed });
+          for (const operation of operations) await run.apply(operation);
+          await run.end();
+        },
+      ),
       { numRuns: RUNS },
     );
   },
@@ -115,7 +152,37 @@ const anyOperation = fc.oneof(
   { weight: 3, arbitrary: fc.record({ op: fc.constant('drop' as const), ...anyPrompt, block: fc.nat(8), group: fc.nat(3) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('misuse' as const), player: whole, kind: fc.nat(9) }) },
 );
-type Operation = typeof anyOperation extends fc.Arbitrary<infer T> ? T : never;
+/** What only a manager with colder tiers is asked, or asked to bear. */
+const anyTierOperation = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('prefetch' as const), player: whole, tier: fc.nat(2) }) },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('resumeAll' as const), meanwhile: whole }) },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('wait' as const) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      op: fc.constant('resizeTier' as const),
+      tier: fc.nat(2),
+      share: fc.constantFrom(0.3, 0.6, 1, 1.5, 3),
+      meanwhile: whole,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('loseDevice' as const), meanwhile: whole }) },
+);
+const anyTieredConfig = anyConfig({
+  // Few slots, for pressure, but not so few that pages are so large that moving them takes all the time.
+  slots: fc.integer({ min: 4, max: 16 }),
+  hostSlots: fc.constantFrom(undefined, 2, 6, 12),
+  diskSlots: fc.constantFrom(undefined, 4, 16),
+});
+const anyTieredOperations = fc.array(fc.oneof({ weight: 4, arbitrary: anyOperation }, anyTierOperation), {
+  minLength: 20,
+  maxLength: 60,
+  size: 'max',
+});
+/** Pages that may be under way at a time. */
+const anyStaging = fc.constantFrom(1, 3, 100);
+
+type Operation = typeof anyOperation | typeof anyTierOperation extends fc.Arbitrary<infer T> ? T : never;
 const anyOperations = fc.array(anyOperation, { minLength: 20, maxLength: 60, size: 'max' });
 
 // ── How it is run ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,11 +204,27 @@ class Run {
   readonly #cast: Cast[] = [];
   /** Everything that was ever computed, to ask for again. */
   readonly #texts: { tokens: readonly Token[]; scope: ReuseScope | undefined }[] = [];
+  #seed: number;
+  readonly #hasFaults: boolean;
   /** Calls of a priority function that fails until the next failure. */
   #calls = 0;
 
-  constructor(config: CacheConfigInput, { ample }: { ample: boolean }) {
-    this.#stage = new Stage(config);
+  constructor(
+    config: CacheConfigInput,
+    { ample, stagingPages, faults }: { ample: boolean; stagingPages?: number; faults?: number },
+  ) {
+    const chance = (share: number) => () => faults !== undefined && this.#random() < share;
+    this.#seed = faults ?? 0;
+    this.#hasFaults = faults !== undefined;
+    this.#stage = new Stage(config, new UnreadableDevice(chance(0.1)), {
+      disk: new FailingStore(new MemoryTierStore(), {
+        put: chance(0.2),
+        get: chance(0.1),
+        damage: chance(0.1),
+        delete: chance(0.1),
+      }),
+      stagingBytes: stagingPages === undefined ? undefined : stagingPages * GRAIN_BYTES,
+    });
     this.#oracle = ample ? oracleOf(this.#stage.config, this.#stage.groups) : undefined;
   }
 
@@ -174,9 +257,22 @@ class Run {
         if (this.#oracle !== undefined) expect(dropped).toBe(this.#oracle.drop(tokens, operation.block, group, scopeName(scope)));
         break;
       }
+      case 'wait':
+        await this.#stage.manager.settled();
+        break;
+      case 'resumeAll':
+        await this.#resumeAll(operation.meanwhile);
+        break;
+      case 'resizeTier':
+        await this.#resizeTier(operation);
+        break;
+      case 'loseDevice':
+        await this.#loseDevice(operation.meanwhile);
+        break;
       default: {
+        const isForSuspended = operation.op === 'resume' || operation.op === 'prefetch';
         const fits = this.#cast.filter(
-          ({ player: { kv } }) => operation.op === 'misuse' || (operation.op === 'resume') === (kv.status === 'suspended'),
+          ({ player: { kv } }) => operation.op === 'misuse' || isForSuspended === (kv.status === 'suspended'),
         );
         if (fits.length > 0) await this.#applyTo(fits[operation.player % fits.length], operation);
       }
@@ -188,6 +284,57 @@ class Run {
     for (const { groupId, pages } of this.#stage.manager.statistics().groups) {
       expect(pages, `pages of group ${groupId}`).toBe(this.#oracle.numPages(groupId));
     }
+  }
+
+  /** Everybody who is suspended wants to go on at once, and somebody closes in the middle of it. */
+  async #resumeAll(meanwhile: number): Promise<void> {
+    const suspended = this.#cast.filter(({ player: { kv } }) => kv.status === 'suspended');
+    const going = suspended.map((cast) => outcome(() => cast.player.resume()));
+    await Promise.resolve();
+    const leaver = this.#cast[meanwhile % (this.#cast.length + 2)];
+    if (leaver !== undefined) {
+      leaver.player.close();
+      this.#cast.splice(this.#cast.indexOf(leaver), 1);
+    }
+    for (const [index, answer] of (await Promise.all(going)).entries()) this.#hear(suspended[index], answer, leaver);
+  }
+
+  /** What a resume answered that others came in between. */
+  #hear(cast: Cast, answer: unknown, leaver: Cast | undefined): void {
+    const { code } = answer as { code?: string };
+    if (code === 'pages-lost') cast.player.beginAgain();
+    const isRefusal = BufferwiseError.isInstance(answer) && code !== 'invariant' && (code !== 'resume-closed' || cast === leaver);
+    if (typeof answer !== 'boolean' && !isRefusal && !(answer instanceof PriorityFailure)) throw answer;
+  }
+
+  async #resizeTier({ tier, share, meanwhile }: Operation & { op: 'resizeTier' }): Promise<void> {
+    const { manager, config } = this.#stage;
+    if (tier >= config.tiers.length) return;
+    const resizing = manager.resizeTier(tier, Math.ceil(config.tiers[tier].quota * share));
+    const cast = this.#cast[meanwhile % (this.#cast.length + 2)];
+    if (cast?.player.kv.status === 'active') cast.player.suspend();
+    await resizing;
+    for (const { player } of this.#cast) if (player.kv.status === 'active') player.verifyAll();
+  }
+
+  /** The device goes, perhaps while somebody wants to go on. */
+  async #loseDevice(meanwhile: number): Promise<void> {
+    const { manager } = this.#stage;
+    const cast = this.#cast[meanwhile % (this.#cast.length + 2)];
+    const isGoing = cast?.player.kv.status === 'suspended';
+    const going = isGoing ? outcome(() => cast.player.resume()) : undefined;
+    await Promise.resolve();
+    manager.deviceLost();
+    checkInvariants(manager);
+    for (const { player } of this.#cast) expect(player.kv.status).toBe('suspended');
+    await this.#stage.restoreDevice();
+    if (isGoing) this.#hear(cast, await going, undefined);
+  }
+
+  /** A number in [0, 1) that follows from the seed. */
+  #random(): number {
+    this.#seed = (Math.imul(this.#seed, 1664525) + 1013904223) >>> 0;
+    return this.#seed / 2 ** 32;
   }
 
   async end(): Promise<void> {
@@ -221,11 +368,18 @@ class Run {
       case 'resume': {
         const options = this.#selection(cast, operation);
         await this.#attempt(
-          () => player.resume(options),
+          () => this.#telling(cast, () => player.resume(options)),
           () => model?.resume(options.optionalReuseGroups, options.rebuiltGroups),
         );
         break;
       }
+      case 'prefetch':
+        if (operation.tier >= this.#stage.config.tiers.length) return;
+        await this.#attempt(
+          () => this.#telling(cast, () => kv.prefetch(operation.tier)),
+          () => {},
+        );
+        break;
       case 'step': {
         if (kv.status !== 'active' || cast.ended) return;
         // What was not told to the manager is not written: the step begins again.
@@ -306,8 +460,21 @@ class Run {
     }
   }
 
+  /** A request that lost pages says so instead of what it was asked; then it has begun again. */
+  async #telling(cast: Cast, call: () => Promise<boolean>): Promise<unknown> {
+    const answer = await outcome(call);
+    if ((answer as { code?: string })?.code !== 'pages-lost') {
+      if (answer instanceof Error) throw answer;
+      return answer;
+    }
+    cast.player.beginAgain();
+    return true;
+  }
+
   /** Calls that must be refused in the present state, if they are calls for the present state at all. */
-  async #misuse({ player: { kv }, ended }: Cast, kind: number): Promise<void> {
+  async #misuse({ player, ended }: Cast, kind: number): Promise<void> {
+    const { kv } = player;
+    if (this.#hasFaults) await this.#stage.manager.settled();
     const { numCommittedTokens, historyLength, capacity, status } = kv;
     const tries: (() => unknown)[] = [
       () => kv.resize(historyLength - 1, historyLength),
@@ -325,16 +492,20 @@ class Run {
     const error = await outcome(tries[kind]);
     const isRefused = BufferwiseError.isInstance(error) || error instanceof PriorityFailure;
     expect(isRefused, `misuse ${kind} answered ${String(error)}`).toBe(true);
+    if ((error as { code?: string }).code === 'pages-lost') player.beginAgain();
     expect(this.#everything()).toEqual(before);
   }
 
   /** Does a thing for real and by the rules. Whatever refuses or says false must have changed nothing. Says whether it was done. */
   async #attempt(real: () => unknown, rules: () => void): Promise<boolean> {
     const before = this.#everything();
+    const lost = this.#numLost();
     const answer = await outcome(real);
     const failed = answer instanceof Error;
-    if (failed && !BufferwiseError.isInstance(answer) && !(answer instanceof PriorityFailure)) throw answer;
-    if (failed || answer === false) expect(this.#everything()).toEqual(before);
+    const isRefusal = BufferwiseError.isInstance(answer) && answer.code !== 'invariant';
+    if (failed && !isRefusal && !(answer instanceof PriorityFailure)) throw answer;
+    // What did not arrive meanwhile is not its doing.
+    if ((failed || answer === false) && this.#numLost() === lost) expect(this.#everything()).toEqual(before);
     if (
       this.#oracle === undefined ||
       answer instanceof PriorityFailure ||
@@ -345,6 +516,10 @@ class Run {
     const refusal = outcomeOfRules(rules);
     expect(failed ? answer.name : undefined).toBe(refusal);
     return !failed;
+  }
+
+  #numLost(): number {
+    return this.#stage.manager.statistics().groups.reduce((sum, { lostPages }) => sum + lostPages, 0);
   }
 
   /** All that anybody can see, with the answers to every prompt tried so far. */
@@ -360,7 +535,9 @@ class Run {
         ),
         scratch: groups.map((_, id) => kv.scratch(id as LayerGroupId)),
       })),
-      storage: manager.storageStatistics(0),
+      storage: this.#stage.config.tiers.map((_, tier) =>
+        manager.storageStatistics(tier).map((slots) => (tier === 0 ? slots : slots.free)),
+      ),
       statistics: manager.statistics(),
       matches: this.#texts.slice(-12).map(({ tokens, scope }) => manager.probeReuse(tokens, scope)),
     });

@@ -465,3 +465,18 @@ scenario(
     }
   },
 );
+
+scenario(
+  'snapshots and tails are right however many pages there are: tables grow while copies are put together',
+  model([full(), recurrent()], { slots: [512, 256] }),
+  async (stage) => {
+    const tokens = seq(400);
+    const writer = await stage.start();
+    for (let count = 5; count <= 400; count += 5) expect(writer.extend(tokens.slice(count - 5, count))).toBe(true);
+    for (let count = 5; count <= 400; count += 5) {
+      const reader = await stage.start([...tokens.slice(0, count), 9999]);
+      expect(reader.kv.numCommittedTokens).toBe(count);
+      reader.close();
+    }
+  },
+);

@@ -4,8 +4,17 @@ import { type LayerShape, model } from './stage.ts';
 
 const anyPolicy = fc.constantFrom('required', 'required', 'optional', 'private' as const);
 
+export interface AnyConfigOptions {
+  slots: fc.Arbitrary<number>;
+  /** Slots of a colder tier, or undefined for none. */
+  hostSlots?: fc.Arbitrary<number | undefined>;
+  diskSlots?: fc.Arbitrary<number | undefined>;
+}
+
+const none = fc.constant(undefined);
+
 /** Any config of up to four layers, with so many slots in each pool group. */
-export function anyConfig({ slots }: { slots: fc.Arbitrary<number> }): fc.Arbitrary<CacheConfigInput> {
+export function anyConfig({ slots, hostSlots = none, diskSlots = none }: AnyConfigOptions): fc.Arbitrary<CacheConfigInput> {
   const anyLayer = fc.record({
     kind: fc.constantFrom('full', 'windowed', 'windowed', 'ssm' as const),
     policy: anyPolicy,
@@ -18,6 +27,8 @@ export function anyConfig({ slots }: { slots: fc.Arbitrary<number> }): fc.Arbitr
       tokensPerBlock: fc.constantFrom(1, 2, 3, 4, 4),
       layers: fc.array(anyLayer, { minLength: 1, maxLength: 4 }),
       slots: fc.array(slots, { minLength: 4, maxLength: 4 }),
+      hostSlots,
+      diskSlots,
       commitMinSnapshot: fc.constantFrom(undefined, true, false),
       enablePartialReuse: fc.boolean(),
       reuseMatchBackoff: fc.constantFrom(0, 0, 0, 1, 3),

@@ -77,7 +77,7 @@ function wholePages(manager: KvCacheManager, keys: BlockKeyTable, partialBlocks:
       for (let page = blocks.firstPage(block, id); page !== NONE; page = storage.pages.nextInBlock[page]) {
         const isWhole = storage.pages.coverage[page] === blocks.numTokens[block];
         if (isWhole && (partialBlocks || blocks.numTokens[block] === blocks.tokensPerBlock))
-          found.push(name(id, 0, keys.keyOf(block)));
+          found.push(name(id, storage.pages.tier[page], keys.keyOf(block)));
       }
     }
     for (let child = tree.order.first(block); child !== NONE; child = blocks.nextSibling[child]) waiting.push(child);

@@ -31,6 +31,11 @@ export class Line {
     return line;
   }
 
+  /** The same line up to a count, with nothing that is nobody else's. */
+  again(count: number): Line {
+    return new Line(this.#prefix[0], this.text.slice(0, count), this.#marks.length);
+  }
+
   append(tokens: readonly Token[]): void {
     for (const token of tokens) {
       this.text.push(token);

@@ -2,7 +2,6 @@ import type { LayerGroupId } from '@bufferwise/core-policy';
 import type { PageIndexConverter } from '@bufferwise/scratch-allocator';
 import type { HostPoolMemory, KvCache, KvCacheManager } from '../../src/index.ts';
 import { type Stamp, scopeStamp, withText } from './stamp.ts';
-import type { StampedDevice } from './stamped-device.ts';
 
 const STAMP_BYTES = 8;
 
@@ -12,22 +11,20 @@ export class PageBuffer {
   readonly name: string;
   /** Stamp of the buffer itself: group, layer and role. */
   readonly identity: Stamp;
-  readonly #pool: HostPoolMemory;
-  readonly #view: DataView;
+  readonly #memory: () => HostPoolMemory;
+  #bytes: Uint8Array = new Uint8Array(0);
+  #view: DataView = new DataView(this.#bytes.buffer);
   readonly #converter: PageIndexConverter;
   readonly #tokensPerBlock: number;
   /** Bytes from one page index to the next. */
   readonly #stride: number;
 
-  constructor(manager: KvCacheManager, device: StampedDevice, layerId: number, role: string) {
+  constructor(manager: KvCacheManager, layerId: number, role: string) {
     const { layout } = manager;
     this.group = manager.getBufferGroupId(layerId, role);
     this.name = `group ${this.group}, layer ${layerId} ${role}`;
     this.identity = withText(scopeStamp(undefined), this.name);
-    const { poolGroup, pool } = layout.bufferAttr(layerId, role);
-    const poolsBefore = layout.poolGroups.slice(0, poolGroup).reduce((count, { pools }) => count + pools.length, 0);
-    this.#pool = device.pools[poolsBefore + pool];
-    this.#view = new DataView(this.#pool.bytes.buffer);
+    this.#memory = () => manager.poolMemory(layerId, role) as HostPoolMemory;
     this.#converter = layout.pageIndexConverter(layerId, role);
     this.#tokensPerBlock = layout.tokensPerBlock;
     this.#stride = layout.pageStride(layerId, role);
@@ -51,34 +48,44 @@ export class PageBuffer {
     return this.#address(table, token) >= 0;
   }
 
+  /** The pool as it is now: a manager that resizes a tier, or gets another device, has another one. */
+  get #words(): DataView {
+    const { bytes } = this.#memory();
+    if (bytes !== this.#bytes) {
+      this.#bytes = bytes;
+      this.#view = new DataView(bytes.buffer);
+    }
+    return this.#view;
+  }
+
   write(table: Int32Array, token: number, stamp: Stamp): void {
     const address = this.#checkedAddress(table, token);
-    this.#view.setUint32(address, stamp.low, true);
-    this.#view.setUint32(address + 4, stamp.high, true);
+    this.#words.setUint32(address, stamp.low, true);
+    this.#words.setUint32(address + 4, stamp.high, true);
   }
 
   /** @throws {Error} when the page holds anything but the stamp */
   expect(table: Int32Array, token: number, stamp: Stamp, what: string): void {
     const address = this.#checkedAddress(table, token);
-    if (this.#view.getUint32(address, true) === stamp.low && this.#view.getUint32(address + 4, true) === stamp.high) return;
+    if (this.#words.getUint32(address, true) === stamp.low && this.#words.getUint32(address + 4, true) === stamp.high) return;
     throw new Error(`${this.name}: ${what} holds something else than it should`);
   }
 
   writeState(page: number, stamp: Stamp): void {
-    this.#view.setUint32(page * this.#stride, stamp.low, true);
-    this.#view.setUint32(page * this.#stride + 4, stamp.high, true);
+    this.#words.setUint32(page * this.#stride, stamp.low, true);
+    this.#words.setUint32(page * this.#stride + 4, stamp.high, true);
   }
 
   expectState(page: number, stamp: Stamp, what: string): void {
-    const low = this.#view.getUint32(page * this.#stride, true);
-    const high = this.#view.getUint32(page * this.#stride + 4, true);
+    const low = this.#words.getUint32(page * this.#stride, true);
+    const high = this.#words.getUint32(page * this.#stride + 4, true);
     if (low !== stamp.low || high !== stamp.high)
       throw new Error(`${this.name}: ${what} is not the state that slot ${page} holds`);
   }
 
   expectZeroState(page: number): void {
     for (let at = page * this.#stride; at < (page + 1) * this.#stride; at += 4) {
-      if (this.#view.getUint32(at) !== 0) throw new Error(`${this.name}: fresh state on page ${page} is not zero`);
+      if (this.#words.getUint32(at) !== 0) throw new Error(`${this.name}: fresh state on page ${page} is not zero`);
     }
   }
 
@@ -102,8 +109,7 @@ export class PageBuffer {
 /** The buffers of each layer that has any, in the order in which a model runs through them. */
 export function layersOf(
   manager: KvCacheManager,
-  device: StampedDevice,
   layers: readonly { layerId: number; buffers: readonly { role: string }[] }[],
 ): PageBuffer[][] {
-  return layers.map(({ layerId, buffers }) => buffers.map(({ role }) => new PageBuffer(manager, device, layerId, role)));
+  return layers.map(({ layerId, buffers }) => buffers.map(({ role }) => new PageBuffer(manager, layerId, role)));
 }

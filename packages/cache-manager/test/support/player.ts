@@ -58,6 +58,8 @@ export class Player {
    */
   async resume(options?: ResumeOptions): Promise<boolean> {
     if (!(await this.kv.resume(options))) return false;
+    // It may have been closed before the answer was read.
+    if (this.kv.status !== 'active') return true;
     if (!this.#resumed) this.#start(options ?? {});
     this.#resumed = true;
     this.verify();
@@ -216,6 +218,13 @@ export class Player {
 
   close(): void {
     this.kv.close();
+  }
+
+  /** Takes note that the request lost pages and began again: what it has not left is not computed any more. */
+  beginAgain(): void {
+    const [line] = this.#lines;
+    this.#lines = [line.again(this.kv.historyLength)];
+    this.#resumed = false;
   }
 
   /** What the first resume leaves to the model: pages and state of groups that do not continue from the match. */

@@ -8,7 +8,7 @@ import {
   type ReusePolicy,
 } from '@bufferwise/core-policy';
 import { expect } from 'vitest';
-import { KvCacheManager, type ReuseScope } from '../../src/index.ts';
+import { KvCacheManager, MemoryTierStore, type ReuseScope, type TierStore } from '../../src/index.ts';
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
 import { EventMirror } from './event-mirror.ts';
 import { layersOf, type PageBuffer } from './page-buffers.ts';
@@ -38,21 +38,37 @@ export function groupRoles(config: CacheConfig): GroupRole[] {
 /** A manager on a stamped device, with invariants checked after every call, and the players that use it. */
 export class Stage {
   readonly config: CacheConfig;
+  /** The device at first. */
   readonly device: StampedDevice;
+  readonly disk: TierStore;
   readonly manager: KvCacheManager;
   /** Follows the manager by its events, partial blocks included. */
   readonly mirror = new EventMirror(true);
   readonly groups: readonly GroupRole[];
   readonly layers: readonly (readonly PageBuffer[])[];
   readonly #players: Player[] = [];
+  /** Devices that came later. */
+  readonly #devices: StampedDevice[] = [];
   #marks = 0;
 
-  constructor(input: CacheConfigInput, device = new StampedDevice()) {
+  constructor(
+    input: CacheConfigInput,
+    device = new StampedDevice(),
+    { disk = new MemoryTierStore(), stagingBytes }: { disk?: TierStore; stagingBytes?: number } = {},
+  ) {
     this.config = defineCacheConfig(input);
     this.device = device;
-    this.manager = new KvCacheManager({ config: this.config, device: this.device, events: this.mirror, debugChecks: true });
+    this.disk = disk;
+    this.manager = new KvCacheManager({
+      config: this.config,
+      device: this.device,
+      disk,
+      stagingBytes,
+      events: this.mirror,
+      debugChecks: true,
+    });
     this.groups = groupRoles(this.config);
-    this.layers = layersOf(this.manager, this.device, this.config.layers);
+    this.layers = layersOf(this.manager, this.config.layers);
   }
 
   /** Opens a request on a prompt. */
@@ -120,27 +136,62 @@ export class Stage {
     return found;
   }
 
-  /** Free and evictable slots of a group's pool group, and all it has. */
-  slots(groupId: number): { free: number; evictable: number; total: number } {
-    const { free, evictable, total } = this.manager.storageStatistics(0)[this.manager.layout.poolGroupOf(groupId as LifecycleId)];
+  /** Free and evictable slots of a group's pool group in a tier, and all it has. */
+  slots(groupId: number, tier = 0): { free: number; evictable: number; total: number } {
+    const { layout } = this.manager;
+    const poolGroup = tier === 0 ? layout.poolGroupOf(groupId as LifecycleId) : layout.coldPoolGroupOf(groupId as LifecycleId);
+    const { free, evictable, total } = this.manager.storageStatistics(tier)[poolGroup];
     return { free, evictable, total };
   }
 
-  /** Closes what is open; then every slot must be free or evictable, and every invariant must hold. */
+  /** Slots in use of a group's pool group, by tier. */
+  used(groupId: number): number[] {
+    return this.config.tiers.map((_, tier) => {
+      const { free, total } = this.slots(groupId, tier);
+      return total - free;
+    });
+  }
+
+  /** Pages of a group that left the device for a colder tier, came back, were dropped from a colder tier, and were lost. */
+  traffic(groupId: number): { offloaded: number; onboarded: number; dropped: number; lost: number } {
+    const { counts, lostPages: lost } = this.manager.statistics().groups[groupId];
+    return { offloaded: counts.offloadedPages, onboarded: counts.onboardedPages, dropped: counts.droppedPages, lost };
+  }
+
+  /** Closes what is open; then every slot of every tier must be free or evictable, and every invariant must hold. */
   async finish(): Promise<void> {
     for (const player of this.#players) player.close();
     checkInvariants(this.manager);
+    // What was refused is the story's business.
+    await this.manager.settled().catch(() => {});
+    checkInvariants(this.manager);
     this.mirror.expectSame(this.manager);
     const counted = this.manager.statistics().groups.reduce((sum, { counts }) => sum + counts.copiedBytes, 0);
-    expect(counted, 'bytes that statistics say were copied on the device').toBe(this.device.copiedBytes);
-    for (const [poolGroup, { free, evictable, total }] of this.manager.storageStatistics(0).entries()) {
-      expect(free + evictable, `pool group ${poolGroup}: free and evictable slots once everything is closed`).toBe(total);
+    expect(counted, 'bytes that statistics say were copied on the device').toBe(this.#copiedBytes());
+    for (const tier of this.config.tiers.keys()) {
+      for (const [poolGroup, { free, evictable, total }] of this.manager.storageStatistics(tier).entries()) {
+        expect(free + evictable, `tier ${tier}, pool group ${poolGroup}: free and evictable once everything is closed`).toBe(
+          total,
+        );
+      }
     }
     this.manager.clearReusableBlocks();
     checkInvariants(this.manager);
     expect(this.manager.statistics().blocks, 'blocks once everything is forgotten').toBe(0);
-    for (const { free, total } of this.manager.storageStatistics(0)) expect(free).toBe(total);
+    for (const tier of this.config.tiers.keys())
+      for (const { free, total } of this.manager.storageStatistics(tier)) expect(free).toBe(total);
     await this.manager.close();
+    if (this.disk instanceof MemoryTierStore) expect(this.disk.storedBytes, 'bytes left on the disk').toBe(0);
+  }
+
+  /** Gives the manager another device, as after a loss. */
+  async restoreDevice(device = new StampedDevice()): Promise<void> {
+    this.#devices.push(device);
+    await this.manager.restoreDevice(device);
+  }
+
+  #copiedBytes(): number {
+    return [this.device, ...this.#devices].reduce((sum, { copiedBytes }) => sum + copiedBytes, 0);
   }
 
   /** A mark for content that is one request's own. */
@@ -149,12 +200,17 @@ export class Stage {
   }
 }
 
-const GRAIN_BYTES = 2 << 20;
+/** Device quotas are rounded up to this. */
+export const GRAIN_BYTES = 2 << 20;
 
 /** What `model` takes besides layers. */
 export interface ModelOptions extends Partial<Omit<CacheConfigInput, 'layers' | 'tiers'>> {
   /** Slots of each group's pools, in the order of its first layer; one number for all. Default 512, then a few more. */
   slots?: number | readonly number[];
+  /** Slots of each group in the host tier; left out: no such tier. */
+  hostSlots?: number;
+  /** Slots of each group in the disk tier, behind the others; left out: no such tier. */
+  diskSlots?: number;
 }
 
 /** A layer without its buffers: `model` gives it one for each role. */
@@ -164,21 +220,29 @@ export type LayerShape = Omit<LayerConfig, 'layerId' | 'buffers'> & { roles?: re
  * A config in which each buffer group has a pool group of its own with the slots that were asked for. Slots of different
  * groups differ in size by a few bytes, so that no two share pools. 4 tokens a block unless said.
  */
-export function model(layers: readonly LayerShape[], { slots = 512, ...options }: ModelOptions = {}): CacheConfigInput {
+export function model(
+  layers: readonly LayerShape[],
+  { slots = 512, hostSlots, diskSlots, ...options }: ModelOptions = {},
+): CacheConfigInput {
   const groups = [...new Set(layers.map(meaning))];
   // State gets two grains: with one, which is its minimum, it would have one slot whatever its size.
   const grains = groups.map((group) => (group.includes('"ssm"') ? 2 : 1));
+  const slotBytesOf = (group: number) => (GRAIN_BYTES * grains[group]) / (typeof slots === 'number' ? slots : slots[group]);
+  const coldQuota = (numSlots: number) => Math.floor(groups.reduce((sum, _, group) => sum + numSlots * slotBytesOf(group), 0));
   return {
     tokensPerBlock: 4,
     layers: layers.map(({ roles = ['kv'], ...layer }, layerId) => {
       const group = groups.indexOf(meaning(layers[layerId]));
       const members = layers.filter((other) => meaning(other) === groups[group]);
       const numBuffers = members.reduce((count, member) => count + (member.roles ?? ['kv']).length, 0);
-      const slotBytes = (GRAIN_BYTES * grains[group]) / (typeof slots === 'number' ? slots : slots[group]);
-      const size = Math.floor(slotBytes / numBuffers / 8) * 8 - 8 * group;
+      const size = Math.floor(slotBytesOf(group) / numBuffers / 8) * 8 - 8 * group;
       return { ...layer, layerId, buffers: roles.map((role) => ({ role, size })) } as LayerConfig;
     }),
-    tiers: [{ tier: 'device', quota: GRAIN_BYTES * grains.reduce((sum, count) => sum + count, 0) }],
+    tiers: [
+      { tier: 'device', quota: GRAIN_BYTES * grains.reduce((sum, count) => sum + count, 0) },
+      ...(hostSlots === undefined ? [] : [{ tier: 'host' as const, quota: coldQuota(hostSlots) }]),
+      ...(diskSlots === undefined ? [] : [{ tier: 'disk' as const, quota: coldQuota(diskSlots) }]),
+    ],
     initialPoolRatio: grains,
     ...options,
   };

@@ -22,8 +22,10 @@ export class StampedDevice extends HostPageDevice {
   override execute(commands: readonly PageCommand[]): void {
     this.submissions++;
     super.execute(commands);
-    for (const { kind, pools, count } of commands) {
-      if (kind === 'copy') for (const { spec } of pools) this.copiedBytes += count * spec.slotBytes;
+    for (const command of commands) {
+      // Carrying pages to larger or smaller pools is no copy of them.
+      if (command.kind !== 'copy' || command.targetPools !== undefined) continue;
+      for (const { spec } of command.pools) this.copiedBytes += command.count * spec.slotBytes;
     }
   }
 }

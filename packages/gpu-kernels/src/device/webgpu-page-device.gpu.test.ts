@@ -53,6 +53,54 @@ describe.each(['kernel', 'commands'] as const)('a page device that moves pages b
     );
   });
 
+  test('carries pages over to other pools, whatever slots they get there', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 300 }).map((words) => words * 4),
+        fc.shuffledSubarray([...allSlots(16)], { minLength: 1 }),
+        fc.shuffledSubarray([...allSlots(24)], { minLength: 16 }),
+        async (slotBytes, from, to) => {
+          const sizes = [slotBytes, 16];
+          const pools = sizes.map((bytes, i) => pages.createPool({ label: `pool ${i}`, slotBytes: bytes, numSlots: 16 }));
+          const targetPools = sizes.map((bytes, i) =>
+            pages.createPool({ label: `other pool ${i}`, slotBytes: bytes, numSlots: 24 }),
+          );
+          const bytes = sizes.map((size, i) => filled(size * 16, i));
+          for (const [i, pool] of pools.entries()) pages.writeSlots(pool, allSlots(16), bytes[i]);
+          const [sources, targets] = [Int32Array.from(from), Int32Array.from(to.slice(0, from.length))];
+          pages.execute([{ kind: 'copy', pools, targetPools, sources, targets, count: sources.length }]);
+          for (const [i, size] of sizes.entries()) {
+            const expected = new Uint8Array(size * 24);
+            targets.forEach((target, k) => {
+              expected.set(bytes[i].subarray(sources[k] * size, (sources[k] + 1) * size), target * size);
+            });
+            expect(firstDifference(new Uint8Array(await readBytes(gpu, targetPools[i].buffer)), expected)).toBe(-1);
+            pools[i].destroy();
+            targetPools[i].destroy();
+          }
+        },
+      ),
+      { numRuns: 10 },
+    );
+  });
+
+  test('refuses to carry pages into the pool itself, or into slots of another size', () => {
+    const [pool, larger] = [8, 16].map((slotBytes) => pages.createPool({ label: 'pool', slotBytes, numSlots: 2 }));
+    for (const target of [pool, larger]) {
+      const command: PageCommand = {
+        kind: 'copy',
+        pools: [pool],
+        targetPools: [target],
+        sources: Int32Array.of(0),
+        targets: Int32Array.of(1),
+        count: 1,
+      };
+      expect(() => pages.execute([command])).toThrow(expect.objectContaining({ code: 'pool-range' }));
+    }
+    pool.destroy();
+    larger.destroy();
+  });
+
   test('uses as many entries of the index arrays as the command says, and reads them before it returns', async () => {
     const pool = pages.createPool({ label: 'pool', slotBytes: 4, numSlots: 4 });
     pages.writeSlots(pool, allSlots(4), filled(16));

@@ -3,7 +3,7 @@ import { PoolError } from '../errors/device-error.ts';
 import { ComputeContext } from '../kernel/compute-context.ts';
 import type { ComputeStep } from '../kernel/compute-step.ts';
 import { BUFFER_USAGE } from '../kernel/gpu-flags.ts';
-import { recordPageClearCommands, recordPageCopyCommands } from '../kernels/page-copy/page-commands.ts';
+import { recordPageClearCommands, recordPageCopyCommands, recordPageMoveCommands } from '../kernels/page-copy/page-commands.ts';
 import { recordPageClear, recordPageCopy, uploadSlotPairs, uploadSlots } from '../kernels/page-copy/page-copy.ts';
 import { forEachSlotRun } from '../kernels/page-copy/slot-runs.ts';
 import { DeviceLoss, type DeviceLostError } from './device-lost.ts';
@@ -86,7 +86,8 @@ export class WebGpuPageDevice implements PageDevice {
     const step = this.#context.step('bufferwise pages');
     for (const command of commands) {
       if (command.count === 0) continue;
-      if (this.#byCommands) this.#addCommands(step, command);
+      if (command.kind === 'copy' && command.targetPools) this.#addMoves(step, command, command.targetPools);
+      else if (this.#byCommands) this.#addCommands(step, command);
       else this.#addDispatches(step, command);
     }
     step.submit();
@@ -137,6 +138,16 @@ export class WebGpuPageDevice implements PageDevice {
     }
   }
 
+  /** Between buffers the device's own copy commands are the fastest there is. */
+  #addMoves(step: ComputeStep, command: PageCommand & { kind: 'copy' }, targetPools: readonly PoolMemory[]): void {
+    const { pools, sources, targets, count } = command;
+    pools.forEach((pool, i) => {
+      const targetPool = this.#own(targetPools[i]).buffer;
+      const { slotBytes } = pool.spec;
+      recordPageMoveCommands(step, { pool: this.#own(pool).buffer, targetPool, slotBytes, sources, targets, count });
+    });
+  }
+
   #addCommands(step: ComputeStep, command: PageCommand): void {
     for (const memory of command.pools) {
       const pool = this.#own(memory).buffer;
@@ -172,15 +183,16 @@ export class WebGpuPageDevice implements PageDevice {
 
   #requireCommand(command: PageCommand): void {
     const { count } = command;
-    for (const pool of command.pools) {
+    command.pools.forEach((pool, i) => {
       const { spec } = this.#own(pool);
-      if (command.kind === 'copy') {
-        requireSlots(spec, command.sources, count);
-        requireSlots(spec, command.targets, count);
-      } else {
+      if (command.kind === 'clear') {
         requireSlots(spec, command.slots, count);
+        return;
       }
-    }
+      const target = command.targetPools === undefined ? pool : requireTarget(spec, pool, command.targetPools[i]);
+      requireSlots(spec, command.sources, count);
+      requireSlots(this.#own(target).spec, command.targets, count);
+    });
   }
 
   #own(pool: PoolMemory): WebGpuPoolMemory {
@@ -205,6 +217,15 @@ function requireSpec(spec: PoolSpec): void {
   if (!Number.isInteger(numSlots) || numSlots < 1) {
     throw new PoolError('pool-spec', spec.label, `numSlots is ${numSlots}; a pool has at least one slot. Raise the quota.`);
   }
+}
+
+function requireTarget(spec: PoolSpec, pool: PoolMemory, target: PoolMemory | undefined): PoolMemory {
+  if (target !== undefined && target !== pool && target.spec.slotBytes === spec.slotBytes) return target;
+  throw new PoolError(
+    'pool-range',
+    spec.label,
+    'its target must be another pool with slots of the same size. Leave targetPools out to copy inside a pool.',
+  );
 }
 
 /** The device would clamp a slot beyond the pool to its last words, and so damage somebody's page. */

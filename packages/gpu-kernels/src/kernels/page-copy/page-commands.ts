@@ -36,6 +36,26 @@ export function recordPageCopyCommands(step: ComputeStep, options: PageCopyComma
   }
 }
 
+export interface PageMoveCommandOptions extends PageCommandOptions {
+  /** Another pool, with slots of the same size. */
+  targetPool: GPUBuffer;
+  sources: Int32Array;
+  targets: Int32Array;
+  /** Entries of `sources` and `targets` to use. No slot is a target twice. */
+  count: number;
+}
+
+/** Records copies of pages into another pool: one for each page, or run of neighbours that stay neighbours. */
+export function recordPageMoveCommands(step: ComputeStep, options: PageMoveCommandOptions): void {
+  const { pool, targetPool, slotBytes, sources, targets, count } = options;
+  forEachSlotRun(sources.subarray(0, count), (first, num, position) => {
+    forEachSlotRun(targets.subarray(position, position + num), (firstTarget, numTargets, offset) => {
+      const range = { buffer: pool, offset: (first + offset) * slotBytes, size: numTargets * slotBytes };
+      step.copy(range, targetPool, firstTarget * slotBytes);
+    });
+  });
+}
+
 export interface PageClearCommandOptions extends PageCommandOptions {
   slots: Int32Array;
   /** Entries of `slots` to use. */

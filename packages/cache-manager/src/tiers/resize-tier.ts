@@ -1,0 +1,164 @@
+import { StateError } from '@bufferwise/core-policy';
+import { planTier } from '@bufferwise/scratch-allocator';
+import type { ManagerState } from '../manager-state.ts';
+import type { PageCommand, PoolMemory } from '../ports/page-device.ts';
+import type { DeviceGroup } from '../storage/tier.ts';
+
+/**
+ * Gives a tier another quota, also while requests are active: what has to leave leaves as it does when room is made, and what
+ * stays beyond the new end is carried to free slots below it.
+ *
+ * The memory of a device pool cannot change its size, so a pool of another size is a new one to which all pages are copied;
+ * both exist for that moment.
+ *
+ * @returns false when the quota is below what the minimum slots take, when requests hold more than would remain, or when the
+ *   device has no memory for the pools. Nothing has changed then, but that pages in nobody's use may be in a colder tier
+ * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve
+ */
+export async function resizeTier(manager: ManagerState, tier: number, quota: number): Promise<boolean> {
+  const plan = planTier(manager.layout, manager.config, tier, { quota });
+  checkDevice(manager, tier);
+  if (plan.raised) return false;
+  const { storage } = manager;
+  await storage.ready();
+  return manager.turns.take(async () => {
+    checkDevice(manager, tier);
+    const pools = tier === 0 ? await newPools(manager, plan.slots) : null;
+    if (tier === 0 && pools === null) return false;
+    let done = false;
+    try {
+      done = (await makeRoom(manager, tier, plan.slots)) && manager.storage.device !== null;
+    } finally {
+      if (!done) destroyNew(storage.poolGroups, pools ?? []);
+    }
+    if (!done) return false;
+    if (pools === null) resizeCold(manager, tier, plan.slots);
+    else resizeDevice(manager, plan.slots, pools);
+    return true;
+  });
+}
+
+function checkDevice(manager: ManagerState, tier: number): void {
+  if (manager.closed) throw new StateError('manager-closed', 'resizeTier: the manager is closed');
+  if (tier > 0 || manager.storage.device !== null) return;
+  throw new StateError('device-lost', 'resizeTier: the device was lost; give the manager another with restoreDevice first');
+}
+
+/** Evicts until no pool group uses more slots than it is to have; in rounds, as far as pages can be under way at a time. */
+async function makeRoom(manager: ManagerState, tier: number, slots: readonly number[]): Promise<boolean> {
+  const { storage, evictor } = manager;
+  const { groups } = storage.tiers[tier];
+  const wanted = new Int32Array(groups.length);
+  const shortages = new Int32Array(groups.length);
+  for (;;) {
+    if (manager.closed || (tier === 0 && storage.device === null)) return false;
+    groups.forEach((group, index) => {
+      wanted[index] = Math.max(0, group.slots.slots - slots[index]);
+      shortages[index] = Math.max(0, wanted[index] - group.slots.free);
+    });
+    if (evictor.canFree(tier, shortages)) {
+      evictor.free(tier, wanted);
+      return true;
+    }
+    if (evictor.canFree(tier, shortages, undefined, true)) evictor.freeSome(tier, wanted);
+    else if (!storage.landings.any) return false;
+    await storage.landings.all();
+  }
+}
+
+function resizeCold(manager: ManagerState, tier: number, slots: readonly number[]): void {
+  const { storage } = manager;
+  const { groups, memory } = storage.tiers[tier];
+  const { pages } = storage;
+  for (let page = 0; page < pages.size; page++) {
+    if (!pages.isLive(page) || pages.tier[page] !== tier) continue;
+    const group = storage.groupIn(tier, pages.lifecycle[page]);
+    const from = pages.slot[page];
+    if (from < slots[group]) continue;
+    const to = groups[group].take();
+    // What is still on its way finds the page where it is by then.
+    memory?.move(group, from, to);
+    groups[group].slots.release(from);
+    pages.slot[page] = to;
+  }
+  groups.forEach((group, index) => {
+    group.slots.resize(slots[index]);
+    memory?.trim(index, slots[index]);
+  });
+}
+
+/** New memory for the pool groups whose slots change, the present one for the others; null when the device has none. */
+async function newPools(manager: ManagerState, slots: readonly number[]): Promise<PoolMemory[][] | null> {
+  const { storage } = manager;
+  const device = storage.device;
+  if (device === null) return null;
+  const pools = storage.createPools(device, slots);
+  storage.poolGroups.forEach((group, index) => {
+    if (group.slots.slots !== slots[index]) return;
+    for (const memory of pools[index]) memory.destroy();
+    pools[index] = [...group.memories];
+  });
+  try {
+    await Promise.all(pools.flat().map((memory) => memory.ready));
+    if (storage.device === device && !manager.closed) return pools;
+  } catch {
+    // The answer says that there is no room; the device knows why.
+  }
+  destroyNew(storage.poolGroups, pools);
+  return null;
+}
+
+function destroyNew(groups: readonly DeviceGroup[], pools: readonly (readonly PoolMemory[])[]): void {
+  pools.forEach((memories, index) => {
+    for (const memory of memories) if (!groups[index].memories.includes(memory)) memory.destroy();
+  });
+}
+
+function resizeDevice(manager: ManagerState, slots: readonly number[], pools: readonly (readonly PoolMemory[])[]): void {
+  const { storage } = manager;
+  const commands: PageCommand[] = [];
+  storage.poolGroups.forEach((group, index) => {
+    if (group.slots.slots === slots[index]) return;
+    const { sources, targets } = carry(manager, index, slots[index]);
+    group.slots.resize(slots[index]);
+    if (sources.length > 0) {
+      commands.push({ kind: 'copy', pools: group.memories, targetPools: pools[index], sources, targets, count: sources.length });
+    }
+  });
+  if (commands.length > 0) storage.device?.execute(commands);
+  storage.replacePools(pools);
+  for (const { status, groups, numBlocks, history } of manager.open) {
+    if (status !== 'active') continue;
+    for (const group of groups) if (group.isAttention) group.showPages(storage.pages, numBlocks, history);
+  }
+}
+
+/** Where every slot in use goes: where it is, or, from beyond the new end, to a free slot below. Tells the owners. */
+function carry(manager: ManagerState, group: number, numSlots: number): { sources: Int32Array; targets: Int32Array } {
+  const { storage } = manager;
+  const { pages } = storage;
+  const home = storage.poolGroups[group];
+  const sources: number[] = [];
+  const targets: number[] = [];
+  const place = (from: number): number => {
+    let to = from;
+    if (from >= numSlots) {
+      to = home.take();
+      home.slots.release(from);
+    }
+    sources.push(from);
+    targets.push(to);
+    return to;
+  };
+  for (let page = 0; page < pages.size; page++) {
+    if (!pages.isLive(page) || pages.tier[page] !== 0 || storage.groupIn(0, pages.lifecycle[page]) !== group) continue;
+    pages.slot[page] = place(pages.slot[page]);
+  }
+  for (const request of manager.open) {
+    for (const { rules, scratchSlots } of request.groups) {
+      if (rules.poolGroup !== group) continue;
+      for (let i = 0; i < scratchSlots.length; i++) scratchSlots[i] = place(scratchSlots[i]);
+    }
+  }
+  return { sources: Int32Array.from(sources), targets: Int32Array.from(targets) };
+}
