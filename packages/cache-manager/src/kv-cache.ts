@@ -109,9 +109,12 @@ export class KvCache {
    *   `device-lost`; {PagesLostError} once after pages of the request were lost: its lengths have changed
    */
   async resume(options: ResumeOptions = {}): Promise<boolean> {
-    const resumed = await resume(this.#state, options);
-    this.#check();
-    return resumed;
+    try {
+      return await resume(this.#state, options);
+    } finally {
+      // Also when it is told of a loss: what was lost is news to others.
+      this.#check();
+    }
   }
 
   /**
@@ -122,9 +125,11 @@ export class KvCache {
    * @throws {StateError} `unknown-tier`, `device-lost`, or unless suspended; {PagesLostError} as `resume`
    */
   async prefetch(tier: number): Promise<boolean> {
-    const fetched = await prefetch(this.#state, tier);
-    this.#check();
-    return fetched;
+    try {
+      return await prefetch(this.#state, tier);
+    } finally {
+      this.#check();
+    }
   }
 
   /**

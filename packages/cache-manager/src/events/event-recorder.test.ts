@@ -275,8 +275,12 @@ describe('copies in several tiers', () => {
 
 test('a manager tells its groups at first, private ones left out', () => {
   const own = new Stand([full(), windowed(8, 'private'), windowed(8, 'optional')], { media: ['device', 'host'] });
-  own.recorder.created([[5, 6]]);
-  expect(own.told()).toEqual(['0 created 5,6', '2 created 5,6']);
+  own.recorder.created([
+    [5, 6],
+    [7, 8],
+    [9, 10],
+  ]);
+  expect(own.told()).toEqual(['0 created 5,6', '2 created 9,10']);
 });
 
 describe('a batch', () => {

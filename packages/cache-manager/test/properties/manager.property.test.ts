@@ -535,8 +535,9 @@ class Run {
         ),
         scratch: groups.map((_, id) => kv.scratch(id as LayerGroupId)),
       })),
+      // What a store does not take comes back at any time.
       storage: this.#stage.config.tiers.map((_, tier) =>
-        manager.storageStatistics(tier).map((slots) => (tier === 0 ? slots : slots.free)),
+        manager.storageStatistics(tier).map((slots) => (tier === 0 ? slots : this.#hasFaults || slots.free)),
       ),
       statistics: manager.statistics(),
       matches: this.#texts.slice(-12).map(({ tokens, scope }) => manager.probeReuse(tokens, scope)),
