@@ -7,9 +7,9 @@ import { publishedPackages } from './scripts/run/workspace.mjs';
 const BUDGETS = {
   'core-policy': { measured: '10.7 kB', limit: '14 kB' },
   'scratch-allocator': { measured: '11.7 kB', limit: '15.5 kB' },
-  'cache-manager': { measured: '36.1 kB', limit: '46 kB' },
+  'cache-manager': { measured: '50.1 kB', limit: '62 kB' },
   'gpu-kernels': { measured: '21.4 kB', limit: '28 kB' },
-  'hybrid-engine': { measured: '78.2 kB', limit: '96 kB' },
+  'hybrid-engine': { measured: '92.1 kB', limit: '115 kB' },
 };
 
 export default publishedPackages().map(({ name, folder }) => {
