@@ -9,6 +9,7 @@ export { DeviceLimitError, PoolError, type PoolErrorCode } from './errors/device
 export { GpuError } from './errors/gpu-error.ts';
 export { KernelError, type KernelErrorCode } from './errors/kernel-error.ts';
 // Kernels: stating and running them
+export { bindingWords, requireBindingWords } from './kernel/binding-words.ts';
 export { ComputeContext } from './kernel/compute-context.ts';
 export type { Binding, ComputeStep, DispatchOptions, StepCounts } from './kernel/compute-step.ts';
 export {

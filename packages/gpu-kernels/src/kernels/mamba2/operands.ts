@@ -1,6 +1,6 @@
 import { KernelError } from '../../errors/kernel-error.ts';
+import { bindingWords, requireBindingWords } from '../../kernel/binding-words.ts';
 import type { Binding } from '../../kernel/compute-step.ts';
-import { StepData } from '../../kernel/step-data.ts';
 
 /** Rows of 32-bit words, one for each token, anywhere in a buffer: row t begins at word `offsetWords + t * strideWords`. */
 export interface TokenRows {
@@ -43,12 +43,12 @@ export function requireRows(label: string, name: string, rows: TokenRows, numTok
     );
   }
   const needed = numTokens === 0 ? 0 : rows.offsetWords + (numTokens - 1) * rows.strideWords + rowWords;
-  requireFits(label, name, rows.buffer, needed);
+  requireBindingWords(label, name, rows.buffer, needed);
 }
 
 export function requireWords(label: string, name: string, words: Words, length: number): void {
   requireWord(label, `${name}.offsetWords`, words.offsetWords ?? 0);
-  requireFits(label, name, words.buffer, (words.offsetWords ?? 0) + length);
+  requireBindingWords(label, name, words.buffer, (words.offsetWords ?? 0) + length);
 }
 
 export function requirePages(label: string, name: string, pages: RequestPages, numRequests: number, pageWords: number): void {
@@ -61,7 +61,7 @@ export function requirePages(label: string, name: string, pages: RequestPages, n
       `${name}.strideWords is ${pages.strideWords}, but a page has ${pageWords} words.`,
     );
   }
-  requireFits(label, `${name}.pool`, pages.pool, pages.baseWords);
+  requireBindingWords(label, `${name}.pool`, pages.pool, pages.baseWords);
   requireWords(label, `${name}.pageIndex`, pages.pageIndex, numRequests);
 }
 
@@ -74,19 +74,4 @@ export function numPagesOf(pages: RequestPages, pageWords: number): number {
 function requireWord(label: string, name: string, value: number): void {
   if (Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff) return;
   throw new KernelError('kernel-dispatch', label, `${name} is ${value}, not a number of words.`);
-}
-
-function requireFits(label: string, name: string, binding: Binding, needed: number): void {
-  const available = bindingWords(binding);
-  if (needed <= available) return;
-  throw new KernelError(
-    'kernel-dispatch',
-    label,
-    `${name} reaches to word ${needed}, but ${available} are bound. Bind a larger range.`,
-  );
-}
-
-function bindingWords(binding: Binding): number {
-  if (binding instanceof StepData || !('buffer' in binding)) return Math.floor(binding.size / 4);
-  return Math.floor((binding.size ?? binding.buffer.size - (binding.offset ?? 0)) / 4);
 }

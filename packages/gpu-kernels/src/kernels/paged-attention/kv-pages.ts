@@ -1,6 +1,6 @@
+import { requireBindingWords } from '../../kernel/binding-words.ts';
 import type { Binding } from '../../kernel/compute-step.ts';
-import { StepData } from '../../kernel/step-data.ts';
-import { attentionError, requireInteger } from './attention-shape.ts';
+import { attentionError, LABEL, requireInteger } from './attention-shape.ts';
 
 /**
  * Where keys, or values, lie. Token t of request r has its row `[numKvHeads, headDim] f32` at word
@@ -55,12 +55,5 @@ export function requireVecs(name: string, words: number): void {
 
 /** @throws {KernelError} `kernel-dispatch` when fewer than `words` words are bound */
 export function requireBound(name: string, binding: Binding, words: number): void {
-  const available = Math.floor(bindingBytes(binding) / 4);
-  if (words <= available) return;
-  throw attentionError(`${name} needs ${words} words, but ${available} are bound. Bind a larger range.`);
-}
-
-function bindingBytes(binding: Binding): number {
-  if (binding instanceof StepData || !('buffer' in binding)) return binding.size;
-  return binding.size ?? binding.buffer.size - (binding.offset ?? 0);
+  requireBindingWords(LABEL, name, binding, words);
 }

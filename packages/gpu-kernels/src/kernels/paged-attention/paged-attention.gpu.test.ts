@@ -476,13 +476,13 @@ describe('refused, with the reason, before anything is added', () => {
     ['keys.baseWords is 2, but the kernels read four words at a time', { keys: { ...keys, baseWords: 2 } }],
     ['keys.tokensPerPage is 0', { keys: { ...keys, tokensPerPage: 0 } }],
     ['keys.tableStride is 0', { keys: { ...keys, tableStride: 0 } }],
-    ['keys.table needs 100 words, but 4 are bound', { keys: { ...keys, tableStride: 100 } }],
-    ['keys.pool needs', { keys: { ...keys, baseWords: 1_000_000 } }],
+    ['keys.table reaches to word 100, but 4 are bound', { keys: { ...keys, tableStride: 100 } }],
+    ['keys.pool reaches', { keys: { ...keys, baseWords: 1_000_000 } }],
     ['slidingWindowSize is 0', { slidingWindowSize: 0 }],
     ['numSinkTokens is -1', { numSinkTokens: -1 }],
     ['numRequests is 1.5', { numRequests: 1.5 }],
     [
-      'contextLength needs',
+      'contextLength reaches',
       {
         contextLength: storageBuffer(device, 4),
         numRequests: 2,
@@ -490,8 +490,8 @@ describe('refused, with the reason, before anything is added', () => {
         values: { ...good.values, tableStride: 1 },
       },
     ],
-    ['output needs 128 words, but 1 are bound', { output: storageBuffer(device, 4) }],
-    ['queries needs 128 words, but 1 are bound', { queries: storageBuffer(device, 4) }],
+    ['output reaches to word 128, but 1 are bound', { output: storageBuffer(device, 4) }],
+    ['queries reaches to word 128, but 1 are bound', { queries: storageBuffer(device, 4) }],
   ])('%s', (message, change) => {
     const attention = attentionOf(SMALL);
     const step = context.step('refused');

@@ -1,7 +1,7 @@
-import { type Binding, type ComputeStep, defineKernel, packParams } from '@bufferwise/gpu-kernels';
+import { type Binding, type ComputeStep, defineKernel, packParams, requireBindingWords } from '@bufferwise/gpu-kernels';
 import code from './embed.wgsl';
 import { columnQuads, type GpuMatrix, requireMatrix } from './matrix.ts';
-import { refusal, requireCount, requireWords } from './operands.ts';
+import { refusal, requireCount } from './operands.ts';
 
 export interface EmbedOperands {
   /** >= 0. */
@@ -40,8 +40,8 @@ export function recordEmbed(step: ComputeStep, { numTokens, tokens, embedding, o
   requireCount(label, 'numTokens', numTokens);
   requireMatrix(label, 'embedding', embedding);
   if (order !== 'plain') throw refusal(label, `embedding has its columns in the order ${order}. Pack it anew.`);
-  requireWords(label, 'tokens', tokens, numTokens);
-  requireWords(label, 'output', output, numTokens * width);
+  requireBindingWords(label, 'tokens', tokens, numTokens);
+  requireBindingWords(label, 'output', output, numTokens * width);
   const params = packParams(
     { numTokens: 'u32', width: 'u32', columnQuads: 'u32' },
     { numTokens, width, columnQuads: columnQuads(numColumns) },

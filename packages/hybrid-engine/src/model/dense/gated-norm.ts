@@ -1,6 +1,6 @@
-import { type Binding, type ComputeStep, defineKernel, packParams } from '@bufferwise/gpu-kernels';
+import { type Binding, type ComputeStep, defineKernel, packParams, requireBindingWords } from '@bufferwise/gpu-kernels';
 import code from './gated-norm.wgsl';
-import { placeRows, type Rows, refusal, requireCount, requireWords } from './operands.ts';
+import { placeRows, type Rows, refusal, requireCount } from './operands.ts';
 
 export interface GatedNormOperands {
   numTokens: number;
@@ -55,7 +55,7 @@ export function recordGatedNorm(step: ComputeStep, operands: GatedNormOperands):
   }
   const valuesPlace = placeRows(label, 'values', values, { numRows: numTokens, rowWords: rowSize, multiple: 4 });
   const gatePlace = placeRows(label, 'gate', gate, { numRows: numTokens, rowWords: rowSize, multiple: 4 });
-  requireWords(label, 'weight', weight, rowSize);
+  requireBindingWords(label, 'weight', weight, rowSize);
   const params = packParams(paramLayout, {
     numTokens,
     rowSize,

@@ -1,6 +1,6 @@
-import { type Binding, type ComputeStep, defineKernel, packParams } from '@bufferwise/gpu-kernels';
+import { type Binding, type ComputeStep, defineKernel, packParams, requireBindingWords } from '@bufferwise/gpu-kernels';
 import code from './gather-rows.wgsl';
-import { refusal, requireCount, requireWords } from './operands.ts';
+import { refusal, requireCount } from './operands.ts';
 
 export interface GatherRowsOperands {
   /** Rows to copy, >= 0. */
@@ -41,8 +41,8 @@ export function recordGatherRows(step: ComputeStep, { numRows, rowSize, rows, so
   if (!Number.isInteger(rowSize) || rowSize <= 0 || rowSize % 4 !== 0) {
     throw refusal(label, `rowSize is ${rowSize}, not a positive multiple of 4.`);
   }
-  requireWords(label, 'rows', rows, numRows);
-  requireWords(label, 'output', output, numRows * rowSize);
+  requireBindingWords(label, 'rows', rows, numRows);
+  requireBindingWords(label, 'output', output, numRows * rowSize);
   step.dispatch(gatherRowsKernel, {
     shape: { numValues: numRows * rowSize },
     bindings: { params: step.upload(packParams({ numRows: 'u32', rowSize: 'u32' }, { numRows, rowSize })), rows, source, output },

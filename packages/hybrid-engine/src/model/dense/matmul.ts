@@ -1,9 +1,9 @@
-import { type Binding, type ComputeStep, defineKernel, packParams } from '@bufferwise/gpu-kernels';
+import { type Binding, type ComputeStep, defineKernel, packParams, requireBindingWords } from '@bufferwise/gpu-kernels';
 import matmulCode from './matmul.wgsl';
 import operandsCode from './matmul-operands.wgsl';
 import swigluCode from './matmul-swiglu.wgsl';
 import { type GpuMatrix, requireMatrix } from './matrix.ts';
-import { placeRows, type Rows, refusal, requireCount, requireWords } from './operands.ts';
+import { placeRows, type Rows, refusal, requireCount } from './operands.ts';
 
 /** RMS norm of the input: `x / sqrt(mean(x²) + eps) * weight`. */
 export interface InputNorm {
@@ -115,7 +115,7 @@ export function recordMatmul(step: ComputeStep, operands: MatmulOperands): void 
   const outSize = swiglu ? weight.numColumns / 2 : weight.numColumns;
   const inputPlace = placeRows(label, 'input', input, { numRows: numTokens, rowWords: inSize, multiple: 4 });
   const outputPlace = placeRows(label, 'output', output, { numRows: numTokens, rowWords: outSize });
-  if (norm) requireWords(label, 'norm.weight', norm.weight, inSize);
+  if (norm) requireBindingWords(label, 'norm.weight', norm.weight, inSize);
 
   const params = packParams(paramLayout, {
     numTokens,

@@ -1,6 +1,6 @@
-import type { Binding } from '@bufferwise/gpu-kernels';
+import { type Binding, requireBindingWords } from '@bufferwise/gpu-kernels';
 import { type Tensor, toFloat32 } from '../safetensors.ts';
-import { refusal, requireWords } from './operands.ts';
+import { refusal } from './operands.ts';
 
 /** How the columns of a matrix stand: in order, or four of the gate, then the same four of up, and so on. */
 export type ColumnOrder = 'plain' | 'gate-up';
@@ -68,7 +68,7 @@ export function requireMatrix(label: string, name: string, matrix: GpuMatrix): v
   if (!Number.isInteger(numColumns) || numColumns <= 0 || numColumns % multiple !== 0) {
     throw refusal(label, `${name}.numColumns is ${numColumns}, not a positive multiple of ${multiple}.`);
   }
-  requireWords(label, name, buffer, inSize * columnQuads(numColumns) * (format === 'f16' ? 2 : 4));
+  requireBindingWords(label, name, buffer, inSize * columnQuads(numColumns) * (format === 'f16' ? 2 : 4));
 }
 
 function float16Bits({ bytes, numElements }: Tensor): Uint16Array {

@@ -1,4 +1,4 @@
-import { type Binding, KernelError } from '@bufferwise/gpu-kernels';
+import { type Binding, KernelError, requireBindingWords } from '@bufferwise/gpu-kernels';
 
 /** Rows of f32 values, one for each token, anywhere in a buffer: row t begins at word `offsetWords + t * strideWords`. */
 export interface Rows {
@@ -39,15 +39,8 @@ export function placeRows(
     }
   }
   if (stride < rowWords) throw refusal(label, `${name}.strideWords is ${stride}, but a row has ${rowWords} words.`);
-  requireWords(label, name, rows.buffer, numRows === 0 ? 0 : offset + (numRows - 1) * stride + rowWords);
+  requireBindingWords(label, name, rows.buffer, numRows === 0 ? 0 : offset + (numRows - 1) * stride + rowWords);
   return { offset, stride };
-}
-
-/** @throws {KernelError} `kernel-dispatch` when fewer than `needed` words are bound */
-export function requireWords(label: string, name: string, binding: Binding, needed: number): void {
-  const bytes = 'buffer' in binding ? (binding.size ?? binding.buffer.size - (binding.offset ?? 0)) : binding.size;
-  if (needed * 4 <= bytes) return;
-  throw refusal(label, `${name} reaches to word ${needed}, but ${Math.floor(bytes / 4)} are bound. Bind a larger range.`);
 }
 
 /** @throws {KernelError} `kernel-dispatch` unless `value` is an integer >= 0 */

@@ -1,6 +1,6 @@
-import { type ComputeStep, defineKernel, packParams, type StepData } from '@bufferwise/gpu-kernels';
+import { type ComputeStep, defineKernel, packParams, requireBindingWords, type StepData } from '@bufferwise/gpu-kernels';
 import type { HybridModelConfig } from '../model-config.ts';
-import { placeRows, type Rows, refusal, requireCount, requireWords } from './operands.ts';
+import { placeRows, type Rows, refusal, requireCount } from './operands.ts';
 import code from './rope.wgsl';
 
 export interface RopeOperands {
@@ -73,7 +73,7 @@ export function recordRope(step: ComputeStep, operands: RopeOperands): void {
   requireCount(label, 'numHeads', numHeads);
   requireCount(label, 'headDim', headDim);
   if (headDim % 2 !== 0) throw refusal(label, `headDim is ${headDim}: pairs need an even number.`);
-  requireWords(label, 'rotations', rotations, numTokens * headDim);
+  requireBindingWords(label, 'rotations', rotations, numTokens * headDim);
   const { offset, stride } = placeRows(label, 'heads', heads, { numRows: numTokens, rowWords: numHeads * headDim });
   const halfDim = headDim / 2;
   const params = packParams(paramLayout, { numTokens, numHeads, halfDim, headsOffset: offset, headsStride: stride });
