@@ -447,6 +447,7 @@ function createState(
     pages: storage.pages,
     blocks,
     freed: (page) => storage.freed(page),
+    replaced: (page, by) => pins.replace(page, by),
     becameLeaf: (block) => {
       for (let group = 0; group < groups.length; group++) {
         const page = blocks.firstPage(block, group);
@@ -455,6 +456,7 @@ function createState(
     },
   });
   storage.onEvict((page) => tree.remove(page));
+  storage.onDrop((page) => tree.pagesBehind(page));
   const pins = new PinTable({ storage, groups, share: maxPinnedShare, now });
   storage.onExpire(() => pins.expire());
   const numPages = plans.reduce((sum, { slots }) => slots.reduce((all, count) => all + count, sum), 0);

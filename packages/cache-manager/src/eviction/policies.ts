@@ -1,6 +1,7 @@
 import { CostAwareQueue } from './cost-aware-queue.ts';
 import type { EvictionPolicy, EvictionPolicyFactory } from './eviction-policy.ts';
 import type { EvictionView } from './eviction-view.ts';
+import { GuardedPolicy } from './guarded-policy.ts';
 import { LruQueue } from './lru-queue.ts';
 
 /** Which page leaves first: by name one of ours, or whatever the factory makes. */
@@ -11,5 +12,5 @@ export const DEFAULT_EVICTION: EvictionChoice = 'cost-aware';
 /** The policy of one pool group. */
 export function createPolicy(choice: EvictionChoice, view: EvictionView): EvictionPolicy {
   if (choice === 'lru') return new LruQueue(view.table);
-  return choice === 'cost-aware' ? new CostAwareQueue(view) : choice(view);
+  return choice === 'cost-aware' ? new CostAwareQueue(view) : new GuardedPolicy(choice(view));
 }

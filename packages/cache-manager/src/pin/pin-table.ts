@@ -1,4 +1,5 @@
 import { StateError } from '@bufferwise/core-policy';
+import { NONE } from '../columns.ts';
 import { Expiries } from '../eviction/expiries.ts';
 import type { PageId } from '../page/page-table.ts';
 import type { GroupRules } from '../request/group-rules.ts';
@@ -97,6 +98,30 @@ export class PinTable {
       for (let count = this.holdsOf(page); count > 0; count--) this.#storage.unclaim(page);
       this.#pins.delete(page);
     }
+  }
+
+  /** Lets go of pages that the tree lists no more: no match finds them again. */
+  forgetUnlisted(): void {
+    const { block } = this.#storage.pages;
+    const unlisted = [...this.#pins.keys()].filter((page) => block[page] === NONE);
+    if (unlisted.length > 0) this.forget(new Set(unlisted));
+  }
+
+  /** Holds, in place of a page, one that takes its place in the tree: what was pinned is the prefix. */
+  replace(page: PageId, by: PageId): void {
+    const count = this.holdsOf(page);
+    if (count === 0) return;
+    for (const [pin, pages] of this.#pages) {
+      if (pages.includes(page))
+        this.#pages.set(
+          pin,
+          pages.map((each) => (each === page ? by : each)),
+        );
+    }
+    for (let i = 0; i < count; i++) this.#storage.claim(by);
+    this.#pins.set(by, count);
+    for (let i = 0; i < count; i++) this.#storage.unclaim(page);
+    this.#pins.delete(page);
   }
 
   releaseAll(): void {

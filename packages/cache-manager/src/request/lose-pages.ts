@@ -20,10 +20,12 @@ export function losePages(manager: ManagerState, lost: readonly PageId[]): void 
     if (pages.block[page] !== NONE) tree.remove(page);
   }
   const held = new Set(lost.filter((page) => pages.isLive(page)));
-  if (held.size === 0) return;
-  manager.pins.forget(held);
-  const bereft = [...manager.open].filter((request) => forget(request, held));
-  for (const request of bereft) beginAgain(request);
+  if (held.size > 0) {
+    manager.pins.forget(held);
+    const bereft = [...manager.open].filter((request) => forget(request, held));
+    for (const request of bereft) beginAgain(request);
+  }
+  manager.pins.forgetUnlisted();
 }
 
 /** Lets go of lost pages. Says whether there were any. */

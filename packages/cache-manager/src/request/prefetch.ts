@@ -56,6 +56,7 @@ export async function prefetch(state: RequestState, tier: number): Promise<boole
 function board(state: RequestState, tier: number): Boarding | null {
   const { evictor, storage } = state.manager;
   const { pages } = storage;
+  storage.expire();
   const needed = new Set<PageId>();
   forEachPage(state, (page) => needed.add(page));
   const colder = [...needed].filter((page) => pages.tier[page] > tier);

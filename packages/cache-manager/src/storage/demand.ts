@@ -74,7 +74,11 @@ export class Demand {
     else if (tier === this.#tier && pages.locks[page] === 0) this.#own[group]++;
   }
 
-  /** Whether free, evictable and returned slots cover what is wanted everywhere. */
+  /**
+   * Whether free, evictable and returned slots cover what is wanted everywhere.
+   *
+   * @throws {InvariantError} when a policy of the caller has failed
+   */
   fits(): boolean {
     let short = false;
     for (let group = 0; group < this.#wanted.length; group++) {
@@ -82,7 +86,9 @@ export class Demand {
       this.#shortages[group] = Math.max(0, missing);
       if (missing > 0) short = true;
     }
-    return !short || this.#evictor.canFree(this.#tier, this.#shortages, this.#isShielded);
+    if (!short) return true;
+    this.#evictor.checkPolicies(this.#tier);
+    return this.#evictor.canFree(this.#tier, this.#shortages, this.#isShielded);
   }
 
   /**

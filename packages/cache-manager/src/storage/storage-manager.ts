@@ -77,6 +77,7 @@ export class StorageManager {
   readonly #now: () => number;
   readonly #expiries = new Expiries((page, time) => this.pages.expiresAt[page] === time);
   #releasePins: () => void = () => {};
+  #pagesBehind: (page: PageId) => Iterable<PageId> = () => [];
   /** Pages that came into a queue so far. */
   #turn = 0;
   #dropping = false;
@@ -179,6 +180,11 @@ export class StorageManager {
     return tier === 0 ? this.#groups[lifecycle].poolGroup : this.#coldGroupOf[lifecycle];
   }
 
+  /** Tells who knows the pages of the same group, on one path, that would go along with a page, the last first. */
+  onDrop(pagesBehind: (page: PageId) => Iterable<PageId>): void {
+    this.#pagesBehind = pagesBehind;
+  }
+
   /** Slots and queue of a page where it is. */
   homeOf(page: PageId): TierGroup {
     const tier = this.pages.tier[page];
@@ -243,6 +249,14 @@ export class StorageManager {
     this.#dropping = true;
     this.#removeFromTree(page);
     this.#dropping = false;
+  }
+
+  /**
+   * Drops a droppable page to make room. Where pages go to a colder tier the policy was not told which of them others hang from;
+   * of those that would go along, the last one in the same queue goes instead.
+   */
+  dropFor(page: PageId): void {
+    this.drop(this.homeOf(page).passesDown ? this.#lastBehind(page) : page);
   }
 
   /** Takes one free slot of the device. The caller has made room. */
@@ -365,8 +379,10 @@ export class StorageManager {
 
   /** Whether a page, which the caller alone holds, can give its slot of the device to a page of a colder tier. */
   canExchange(warm: PageId, cold: PageId): boolean {
-    const { holds, locks, pins, tier } = this.pages;
-    return tier[warm] === 0 && tier[cold] > 0 && holds[warm] === 1 && locks[warm] === 1 && pins[warm] === 0 && pins[cold] === 0;
+    const { block, holds, locks, pins, tier } = this.pages;
+    // What is listed elsewhere stands for other tokens.
+    if (block[warm] !== NONE || holds[warm] !== 1 || locks[warm] !== 1) return false;
+    return tier[warm] === 0 && tier[cold] > 0 && pins[warm] === 0 && pins[cold] === 0;
   }
 
   /**
@@ -384,6 +400,7 @@ export class StorageManager {
     pages.tier[warm] = tier;
     pages.slot[warm] = slot;
     pages.stamp[cold] = 0;
+    pages.stamp[warm] = 0;
     this.requeue(cold);
     this.traffic?.swapped(cold, tier, 0);
   }
@@ -443,6 +460,13 @@ export class StorageManager {
 
   #create(group: number, priority: number): PageId {
     return this.pages.create(group, this.takeSlot(this.#groups[group].poolGroup), priority);
+  }
+
+  #lastBehind(page: PageId): PageId {
+    const { queued, tier } = this.pages;
+    for (const other of this.#pagesBehind(page))
+      if (queued[other] === QUEUED_DROPPABLE && tier[other] === tier[page]) return other;
+    return page;
   }
 
   #queueOf(tier: number, lifecycle: number): EvictionPolicy {

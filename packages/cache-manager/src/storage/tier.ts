@@ -2,6 +2,7 @@ import type { TierConfig } from '@bufferwise/core-policy';
 import { SlotAllocator } from '@bufferwise/scratch-allocator';
 import { NONE } from '../columns.ts';
 import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
+import { GuardedPolicy } from '../eviction/guarded-policy.ts';
 import { LruQueue } from '../eviction/lru-queue.ts';
 import type { PageId, PageTable } from '../page/page-table.ts';
 import type { PoolMemory } from '../ports/page-device.ts';
@@ -68,12 +69,9 @@ export class TierGroup implements QueueHome {
     return held === NONE || this.#leavesBefore(droppable, held) ? droppable : held;
   }
 
-  /** The held pages that leave before the first droppable one. */
-  *heldBefore(droppable: PageId): Generator<PageId> {
-    for (const held of this.held) {
-      if (droppable !== NONE && this.#leavesBefore(droppable, held)) return;
-      yield held;
-    }
+  /** @throws {InvariantError} when a policy of the caller is not what it should be. Asked before anything changes. */
+  checkPolicy(): void {
+    if (this.droppable instanceof GuardedPolicy) this.droppable.check();
   }
 
   /** The pages that may leave the tier, the next to go first. For checks and tools, not for hot paths. */

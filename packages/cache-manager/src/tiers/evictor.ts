@@ -67,11 +67,20 @@ export class Evictor {
       return;
     }
     if (groups.every(({ slots }, group) => slots.free >= wanted[group])) return;
-    this.#sendIndispensable(tier, wanted);
-    groups.forEach((home, group) => {
-      while (home.slots.free < wanted[group]) this.#evictNext(tier, group, wanted, frugal);
-    });
-    this.#offload.flush();
+    try {
+      this.#sendIndispensable(tier, wanted);
+      groups.forEach((home, group) => {
+        while (home.slots.free < wanted[group]) this.#evictNext(tier, group, wanted, frugal);
+      });
+    } finally {
+      this.#offload.flush();
+    }
+  }
+
+  /** @throws {InvariantError} when a policy that `free` would ask in a tier, or for it in colder ones, is not what it should be */
+  checkPolicies(tier: number): void {
+    const { tiers } = this.#storage;
+    for (let asked = tier; asked < tiers.length; asked++) for (const group of tiers[asked].groups) group.checkPolicy();
   }
 
   /** Makes so many slots of one pool group of the device free, if that can be done at once. `frugal`: see `free`. */
@@ -135,7 +144,7 @@ export class Evictor {
       if (next !== NONE && storage.pages.queued[next] === QUEUED_HELD && this.#sendHeld(next, tier)) return;
     }
     const victim = this.#victim(home.droppable.first(), tier, group);
-    if (frugal || !this.#allMayGo(tier, wanted)) storage.drop(victim);
+    if (frugal || !this.#allMayGo(tier, wanted)) storage.dropFor(victim);
     else this.#sendOrDrop(victim, tier);
   }
 
@@ -206,7 +215,7 @@ export class Evictor {
         return;
       }
     }
-    storage.drop(page);
+    storage.dropFor(page);
   }
 
   /** A slot of a colder tier, free or made free; NONE when there is none for a page of that priority. */
@@ -219,7 +228,9 @@ export class Evictor {
   /** Makes one slot of a colder tier free. What nobody holds does not displace what matters more. */
   #displace(tier: number, group: number, priority: number, isHeld: boolean): boolean {
     const home = this.#storage.tiers[tier].groups[group];
-    for (const page of home.heldBefore(home.droppable.first())) if (this.#sendHeld(page, tier)) return true;
+    // Where one held page finds no way on, none does: all take the same bytes.
+    const next = home.first();
+    if (next !== NONE && this.#storage.pages.queued[next] === QUEUED_HELD && this.#sendHeld(next, tier)) return true;
     const page = home.droppable.first();
     if (page === NONE || (!isHeld && this.#storage.pages.priority[page] > priority)) return false;
     this.#sendOrDrop(page, tier);

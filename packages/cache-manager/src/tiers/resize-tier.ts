@@ -52,6 +52,8 @@ async function makeRoom(manager: ManagerState, tier: number, slots: readonly num
   const shortages = new Int32Array(groups.length);
   for (;;) {
     if (manager.closed || (tier === 0 && storage.device === null)) return false;
+    storage.expire();
+    evictor.checkPolicies(tier);
     groups.forEach((group, index) => {
       wanted[index] = Math.max(0, group.slots.slots - slots[index]);
       shortages[index] = Math.max(0, wanted[index] - group.slots.free);

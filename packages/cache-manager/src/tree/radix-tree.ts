@@ -36,6 +36,7 @@ export class RadixTree {
   readonly #scopeOfRoot = new Map<BlockId, string>();
   readonly #freed: PageFreed;
   readonly #becameLeaf: (block: BlockId) => void;
+  readonly #replaced: (page: PageId, by: PageId) => void;
   readonly #hash: TokenHash;
 
   constructor(options: {
@@ -47,6 +48,8 @@ export class RadixTree {
     blocks?: BlockTable;
     /** Called when the last child of a block is gone. */
     becameLeaf?: (block: BlockId) => void;
+    /** Called before a page leaves its block for one that is good for more tokens. */
+    replaced?: (page: PageId, by: PageId) => void;
     /** Decides how fast blocks are found, never which. */
     hash?: TokenHash;
   }) {
@@ -57,6 +60,7 @@ export class RadixTree {
     this.#groups = options.groups;
     this.#freed = options.freed;
     this.#becameLeaf = options.becameLeaf ?? (() => {});
+    this.#replaced = options.replaced ?? (() => {});
     this.#hash = options.hash ?? hashTokens;
   }
 
@@ -176,7 +180,10 @@ export class RadixTree {
     const pages = this.#pages;
     const group = pages.lifecycle[page];
     const first = this.blocks.firstPage(block, group);
-    if (this.#groups[group].kind === 'attention' && first !== NONE) this.#discard(first);
+    if (this.#groups[group].kind === 'attention' && first !== NONE) {
+      this.#replaced(first, page);
+      this.#discard(first);
+    }
     pages.block[page] = block;
     pages.coverage[page] = coverage;
     pages.nextInBlock[page] = this.blocks.firstPage(block, group);
@@ -197,6 +204,20 @@ export class RadixTree {
     const isBare = this.blocks.numPages[block] === 0 && this.blocks.childRoot[block] === NONE;
     if (!isBare && rules.everyMatchNeeds(this.blocks.ordinal[block])) this.#removeSubtree(block);
     else this.#prune(block);
+  }
+
+  /** On one path, the pages of the same group that `remove` would take along with a page, the last first. */
+  *pagesBehind(page: PageId): Generator<PageId> {
+    const { blocks } = this;
+    const top = this.#pages.block[page];
+    const group = this.#pages.lifecycle[page];
+    if (!this.#groups[group].everyMatchNeeds(blocks.ordinal[top])) return;
+    let block = top;
+    while (blocks.childRoot[block] !== NONE) block = blocks.childRoot[block];
+    for (; block !== top; block = blocks.parent[block]) {
+      const other = blocks.firstPage(block, group);
+      if (other !== NONE) yield other;
+    }
   }
 
   /** Removes the block and then its ancestors for as long as they have neither pages nor children. */

@@ -1,7 +1,8 @@
 import { defineCacheConfig } from '@bufferwise/core-policy';
 import { describe, expect, test } from 'vitest';
-import { type EvictionPolicy, HostPageDevice, KvCacheManager, type KvCacheManagerOptions } from '../../src/index.ts';
+import { HostPageDevice, KvCacheManager, type KvCacheManagerOptions } from '../../src/index.ts';
 import { prompt, serve } from '../support/serve.ts';
+import { StackPolicy } from '../support/stack-policy.ts';
 import { full, type LayerShape, model, recurrent, windowed } from '../support/stage.ts';
 
 function managed(layers: readonly LayerShape[], slots: number | readonly number[], eviction?: KvCacheManagerOptions['eviction']) {
@@ -79,36 +80,11 @@ describe('prompts', () => {
 });
 
 describe('a policy of the caller', () => {
-  /** Most recently used first. */
-  class Stack implements EvictionPolicy {
-    readonly pages: number[] = [];
-
-    get count(): number {
-      return this.pages.length;
-    }
-
-    push(page: number): void {
-      this.pages.push(page);
-    }
-
-    remove(page: number): void {
-      this.pages.splice(this.pages.indexOf(page), 1);
-    }
-
-    first(): number {
-      return this.pages.at(-1) ?? -1;
-    }
-
-    [Symbol.iterator](): Iterator<number> {
-      return this.pages[Symbol.iterator]();
-    }
-  }
-
   test('is made for each pool group, and decides what goes', async () => {
     const sizes: number[] = [];
     const manager = managed([full(), windowed(8)], [32, 16], (pages) => {
       sizes.push(pages.slots);
-      return new Stack();
+      return new StackPolicy();
     });
     expect(sizes.length).toBe(2);
     await serve(manager, prompt(1, 16));
@@ -117,8 +93,8 @@ describe('a policy of the caller', () => {
   });
 
   test('that names no page although there are some is our bug or theirs, and is told', async () => {
-    const manager = managed([full()], 8, () => Object.assign(new Stack(), { first: () => -1 }));
+    const manager = managed([full()], 8, () => Object.assign(new StackPolicy(), { first: () => -1 }));
     await serve(manager, prompt(1, 32));
-    await expect(serve(manager, prompt(2, 32))).rejects.toThrow('its eviction policy names no page');
+    await expect(serve(manager, prompt(2, 32))).rejects.toThrow('an eviction policy of the caller names no page');
   });
 });

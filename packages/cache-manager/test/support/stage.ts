@@ -8,7 +8,7 @@ import {
   type ReusePolicy,
 } from '@bufferwise/core-policy';
 import { expect } from 'vitest';
-import { KvCacheManager, MemoryTierStore, type ReuseScope, type TierStore } from '../../src/index.ts';
+import { KvCacheManager, type KvCacheManagerOptions, MemoryTierStore, type ReuseScope, type TierStore } from '../../src/index.ts';
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
 import { EventMirror } from './event-mirror.ts';
 import { layersOf, type PageBuffer } from './page-buffers.ts';
@@ -54,7 +54,10 @@ export class Stage {
   constructor(
     input: CacheConfigInput,
     device = new StampedDevice(),
-    { disk = new MemoryTierStore(), stagingBytes }: { disk?: TierStore; stagingBytes?: number } = {},
+    {
+      disk = new MemoryTierStore(),
+      ...options
+    }: Partial<Pick<KvCacheManagerOptions, 'disk' | 'stagingBytes' | 'eviction' | 'maxPinnedShare' | 'now'>> = {},
   ) {
     this.config = defineCacheConfig(input);
     this.device = device;
@@ -63,9 +66,9 @@ export class Stage {
       config: this.config,
       device: this.device,
       disk,
-      stagingBytes,
       events: this.mirror,
       debugChecks: true,
+      ...options,
     });
     this.groups = groupRoles(this.config);
     this.layers = layersOf(this.manager, this.config.layers);
