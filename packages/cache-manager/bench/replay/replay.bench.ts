@@ -4,7 +4,8 @@
  *
  * The traces are third parties' and not part of this repository: `BUFFERWISE_TRACES` names their folder, by default
  * `../shared/data/traces` from the root. Without them there is nothing to do. `BUFFERWISE_REPLAY` limits the run to what it names, by
- * workload, kind and policy, for example `conv,full,lru`; `BUFFERWISE_REPLAY_REQUESTS` to so many requests of each workload.
+ * workload, kind and policy, for example `conv,full,lru`; `BUFFERWISE_REPLAY_REQUESTS` to so many requests of each workload;
+ * `BUFFERWISE_REPLAY_SKIP` begins so many requests later in each trace.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -59,10 +60,11 @@ export default async function bench(): Promise<void> {
   }
   const asked = (env.BUFFERWISE_REPLAY ?? '').split(',').filter((word) => word !== '');
   const limit = Number(env.BUFFERWISE_REPLAY_REQUESTS ?? Number.POSITIVE_INFINITY);
+  const skip = Number(env.BUFFERWISE_REPLAY_SKIP ?? 0);
   if (env[IN_CHILD] !== undefined) {
     const [name, kindName, policy] = asked;
     const kind = KINDS.find((each) => each.name === kindName) as Kind;
-    const workload = readWorkload(folder, name as WorkloadName, limit);
+    const workload = readWorkload(folder, name as WorkloadName, { skip, limit });
     console.log(JSON.stringify(row(workload, kind, policy, await replayWith(workload, kind, policy as Policy))));
     return;
   }
@@ -76,7 +78,8 @@ export default async function bench(): Promise<void> {
         if (policy !== 'foresight' || kindName === 'full') rows.push(replayInChild(folder, [name, kindName, policy]));
       }
       // Their figures are of whole workloads.
-      if (limit === Number.POSITIVE_INFINITY) rows.push(...peerRows(name, KINDS.find((each) => each.name === kindName) as Kind));
+      if (limit === Number.POSITIVE_INFINITY && skip === 0)
+        rows.push(...peerRows(name, KINDS.find((each) => each.name === kindName) as Kind));
     }
   }
   console.table(rows);

@@ -18,14 +18,14 @@ export interface Workload {
 
 const MAX_PROMPT = 131_072;
 
-/** Reads a workload from the folder of the traces. `limit` cuts it to its first requests. */
-export function readWorkload(folder: string, name: WorkloadName, limit = Number.POSITIVE_INFINITY): Workload {
+/** Reads a workload from the folder of the traces, `skip` requests further on in the trace. `limit` cuts it to its first requests. */
+export function readWorkload(folder: string, name: WorkloadName, { skip = 0, limit = Number.POSITIVE_INFINITY } = {}): Workload {
   const requests = (): TraceRequest[] => {
     switch (name) {
       case 'conv':
-        return mooncake(readLines(folder, 'mooncake_conversation_first70.jsonl.gz'), 2000);
+        return mooncake(readLines(folder, 'mooncake_conversation_first70.jsonl.gz'), skip + 2000);
       case 'syn':
-        return mooncake(readLines(folder, 'mooncake_synthetic.jsonl.gz'), 1200);
+        return mooncake(readLines(folder, 'mooncake_synthetic.jsonl.gz'), skip + 1200);
       case 'claude':
         return claude(readLines(folder, 'claude_code_agentic_mod5.jsonl.gz'));
       case 'miniswe':
@@ -34,7 +34,7 @@ export function readWorkload(folder: string, name: WorkloadName, limit = Number.
         return lmcache(readLines(folder, 'lmcache_agent_magagent.jsonl.gz'));
     }
   };
-  return { name, requests: requests().slice(0, limit), ...SIZES[name] };
+  return { name, requests: requests().slice(skip, skip + limit), ...SIZES[name] };
 }
 
 const SIZES: Record<WorkloadName, { capacity: number; maxRunning: number }> = {

@@ -6,7 +6,8 @@ import type { PageUse } from './page-use.ts';
  *
  * The manager pushes a page when the last holder lets go of it, and removes it when somebody holds it again or when it has left
  * the tree. Every page is in the queue at most once. All calls come from within the manager: they must neither throw nor call
- * it. Priority is the caller's word: a policy that returns a page while one of lower priority could go breaks it.
+ * it. One that throws, miscounts, or names a page that is not in its queue is asked no more: pages go in the order in which they
+ * came then, and every later call that wants room throws an `InvariantError` that says what was wrong. Priority is the caller's word: a policy that returns a page while one of lower priority could go breaks it.
  */
 export interface EvictionPolicy {
   /** Pages in the queue. */

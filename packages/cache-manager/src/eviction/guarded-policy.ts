@@ -34,15 +34,13 @@ export class GuardedPolicy implements EvictionPolicy {
   }
 
   first(): PageId {
+    if (this.#queued.size === 0) return NONE;
     const page = this.#ask((policy) => policy.first());
-    if (this.#fault === null) {
-      if (page !== undefined && this.#queued.has(page)) return page;
-      if (this.#queued.size === 0 && page === NONE) return NONE;
-      const said = page === NONE ? 'names no page' : `names ${String(page)}, which is not in its queue`;
-      this.#fault = { text: `${said}, of ${this.#queued.size} that it may` };
-    }
-    for (const queued of this.#queued) return queued;
-    return NONE;
+    if (page !== undefined && this.#queued.has(page)) return page;
+    const said = page === NONE ? 'no page' : `${String(page)}, which is not in its queue,`;
+    this.#fault ??= { text: `names ${said} though ${this.#queued.size} may go` };
+    const [first] = this.#queued;
+    return first;
   }
 
   reused(page: PageId): void {
@@ -67,9 +65,8 @@ export class GuardedPolicy implements EvictionPolicy {
   /** @throws {InvariantError} when the policy has failed, or does now */
   check(): void {
     this.first();
-    const { count } = this.#policy;
-    if (this.#fault === null && count !== this.#queued.size)
-      this.#fault = { text: `counts ${count} of ${this.#queued.size} pages` };
+    const count = this.#ask((policy) => policy.count);
+    if (count !== this.#queued.size) this.#fault ??= { text: `counts ${String(count)} of ${this.#queued.size} pages` };
     if (this.#fault === null) return;
     const error = new InvariantError([`an eviction policy of the caller ${this.#fault.text}`]);
     error.cause = this.#fault.cause;
@@ -81,7 +78,7 @@ export class GuardedPolicy implements EvictionPolicy {
     try {
       return call(this.#policy);
     } catch (error) {
-      this.#fault = { text: `throws: ${String(error)}`, cause: error };
+      this.#fault = { text: `throws ${String(error)}`, cause: error };
       return undefined;
     }
   }

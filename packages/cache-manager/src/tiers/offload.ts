@@ -148,7 +148,7 @@ export class Offload {
   /** What somebody needs comes before what nobody holds. */
   #dropOne({ droppable }: TierGroup): void {
     const page = droppable.first();
-    if (page !== NONE) this.#storage.drop(page);
+    if (page !== NONE) this.#storage.dropFor(page);
   }
 
   #end(landing: Landing, lost: readonly PageId[]): void {

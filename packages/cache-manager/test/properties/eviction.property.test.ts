@@ -11,8 +11,9 @@ import {
   HostPageDevice,
   type KvCache,
   KvCacheManager,
+  MemoryTierStore,
 } from '../../src/index.ts';
-import { full, type LayerShape, model, recurrent, windowed } from '../support/stage.ts';
+import { full, type LayerShape, type ModelOptions, model, recurrent, windowed } from '../support/stage.ts';
 
 /** Asks another policy, and checks it and the manager against a list that it keeps itself. */
 class Witness implements EvictionPolicy {
@@ -84,7 +85,7 @@ class Witness implements EvictionPolicy {
 }
 
 const anyStep = fc.record({
-  what: fc.constantFrom('serve', 'serve', 'serve', 'open', 'go on', 'close', 'pin', 'unpin', 'wait'),
+  what: fc.constantFrom('serve', 'serve', 'serve', 'open', 'go on', 'go on', 'suspend', 'close', 'pin', 'unpin', 'wait'),
   /** The prompt: one of few beginnings, then one of few ends. */
   begin: fc.nat(3),
   end: fc.nat(5),
@@ -102,8 +103,15 @@ function promptOf({ begin, end, length }: Step): number[] {
   return Array.from({ length }, (_, i) => (i < shared ? begin * 100 + i : begin * 100 + (end + 1) * 1000 + i));
 }
 
-/** Lives one random life. Returns what was evicted, in order, and what the witness found. */
-async function live(layers: readonly LayerShape[], inner: 'lru' | 'cost-aware', steps: readonly Step[]): Promise<Witness[]> {
+type Colder = Pick<ModelOptions, 'hostSlots' | 'diskSlots'>;
+
+/** Lives one random life. Returns what was evicted, in order, and what the witnesses found, one for each pool group of each tier. */
+async function live(
+  layers: readonly LayerShape[],
+  colder: Colder,
+  inner: 'lru' | 'cost-aware',
+  steps: readonly Step[],
+): Promise<Witness[]> {
   const witnesses: Witness[] = [];
   let now = 0;
   const eviction: EvictionChoice = (pages) => {
@@ -114,7 +122,8 @@ async function live(layers: readonly LayerShape[], inner: 'lru' | 'cost-aware', 
     return witness;
   };
   const manager = new KvCacheManager({
-    config: defineCacheConfig(model(layers, { slots: 24, maxUtilForResume: 1 })),
+    config: defineCacheConfig(model(layers, { slots: 24, maxUtilForResume: 1, ...colder })),
+    disk: new MemoryTierStore(),
     device: new HostPageDevice(),
     debugChecks: true,
     eviction,
@@ -151,17 +160,27 @@ async function live(layers: readonly LayerShape[], inner: 'lru' | 'cost-aware', 
       if (step.what === 'open') open.push(request);
       else request.kv.close();
     }
-    if (step.what === 'go on' && open.length > 0) goOn(open[step.choice % open.length], step);
+    if (step.what === 'go on' && open.length > 0) {
+      const request = open[step.choice % open.length];
+      if (request.kv.status === 'active' || (await request.kv.resume())) goOn(request, step);
+    }
+    if (step.what === 'suspend' && open.length > 0) {
+      const { kv } = open[step.choice % open.length];
+      if (kv.status === 'active') kv.suspend();
+    }
     if (step.what === 'close' && open.length > 0) open.splice(step.choice % open.length, 1)[0].kv.close();
     if (step.what === 'pin') {
       const pin = manager.pin(promptOf(step), undefined, { durationMs: step.durationMs });
       if (pin !== null) pins.push(pin);
     }
     if (step.what === 'unpin' && pins.length > 0) pins.splice(step.choice % pins.length, 1)[0].release();
+    await manager.settled();
   }
   for (const { kv } of open) kv.close();
   for (const pin of pins) pin.release();
-  for (const { free, evictable, total } of manager.storageStatistics(0)) expect(free + evictable).toBe(total);
+  await manager.settled();
+  for (let tier = 0; tier < 1 + Object.keys(colder).length; tier++)
+    for (const { free, evictable, total } of manager.storageStatistics(tier)) expect(free + evictable).toBe(total);
   await manager.close();
   return witnesses;
 }
@@ -174,18 +193,25 @@ const MODELS: [string, LayerShape[]][] = [
   ['state and an optional window', [recurrent(), windowed(8, 'optional')]],
 ];
 
+const POLICIES = ['lru', 'cost-aware'] as const;
+const TIERS: [string, Colder][] = [
+  ['on the device alone', {}],
+  ['with a host behind it', { hostSlots: 12 }],
+  ['with a host and a disk behind it', { hostSlots: 8, diskSlots: 12 }],
+];
+
 describe.each(MODELS)('%s', (_, layers) => {
-  test.each(['lru', 'cost-aware'] as const)(
-    '%s eviction never takes what somebody holds, goes by priority, and does the same for the same calls',
-    async (policy) => {
+  test.each(POLICIES.flatMap((policy) => TIERS.map(([where, colder]) => [policy, where, colder] as const)))(
+    '%s eviction %s never takes what somebody holds, goes by priority, and does the same for the same calls',
+    async (policy, _where, colder) => {
       await fc.assert(
         fc.asyncProperty(fc.array(anyStep, { minLength: 20, maxLength: 60 }), async (steps) => {
-          const first = await live(layers, policy, steps);
+          const first = await live(layers, colder, policy, steps);
           for (const witness of first) expect(witness.findings).toEqual([]);
-          const second = await live(layers, policy, steps);
+          const second = await live(layers, colder, policy, steps);
           expect(second.map(({ victims }) => victims)).toEqual(first.map(({ victims }) => victims));
         }),
-        { numRuns: 12 },
+        { numRuns: 8 },
       );
     },
     60_000,

@@ -2,12 +2,20 @@ import { BufferwiseError, type CacheConfigInput, type LayerGroupId } from '@buff
 import { ModelRefusal, type RequestModel, type ReuseModel } from '@bufferwise-internal/test-kit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type CommitOptions, MemoryTierStore, type PriorityFn, type ResumeOptions, type ReuseScope } from '../../src/index.ts';
+import {
+  type CommitOptions,
+  MemoryTierStore,
+  type PrefixPin,
+  type PriorityFn,
+  type ResumeOptions,
+  type ReuseScope,
+} from '../../src/index.ts';
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
 import { anyConfig } from '../support/any-config.ts';
 import { FailingStore, UnreadableDevice } from '../support/failing-tiers.ts';
 import { oracleOf, scopeName } from '../support/oracle.ts';
 import type { Player } from '../support/player.ts';
+import { RandomPolicy } from '../support/random-policy.ts';
 import { GRAIN_BYTES, Stage } from '../support/stage.ts';
 import type { Token } from '../support/stamp.ts';
 
@@ -37,11 +45,16 @@ test(
   'with little memory nothing is lost, leaked or mixed up, and what says false or throws has changed nothing',
   async () => {
     await fc.assert(
-      fc.asyncProperty(anyConfig({ slots: fc.integer({ min: 2, max: 12 }) }), anyOperations, async (config, operations) => {
-        const run = new Run(config, { ample: false });
-        for (const operation of operations) await run.apply(operation);
-        await run.end();
-      }),
+      fc.asyncProperty(
+        anyConfig({ slots: fc.integer({ min: 2, max: 12 }) }),
+        anyOperationsInLittle,
+        anyEviction,
+        async (config, operations, eviction) => {
+          const run = new Run(config, { ample: false, eviction });
+          for (const operation of operations) await run.apply(operation);
+          await run.end();
+        },
+      ),
       { numRuns: RUNS },
     );
   },
@@ -52,11 +65,17 @@ test(
   'with colder tiers a page holds what its reader expects, wherever it has been meanwhile',
   async () => {
     await fc.assert(
-      fc.asyncProperty(anyTieredConfig, anyTieredOperations, anyStaging, async (config, operations, stagingPages) => {
-        const run = new Run(config, { ample: false, stagingPages });
-        for (const operation of operations) await run.apply(operation);
-        await run.end();
-      }),
+      fc.asyncProperty(
+        anyTieredConfig,
+        anyTieredOperations,
+        anyStaging,
+        anyEviction,
+        async (config, operations, stagingPages, eviction) => {
+          const run = new Run(config, { ample: false, stagingPages, eviction });
+          for (const operation of operations) await run.apply(operation);
+          await run.end();
+        },
+      ),
       { numRuns: RUNS },
     );
   },
@@ -71,9 +90,10 @@ test(
         anyTieredConfig,
         anyTieredOperations,
         anyStaging,
+        anyEviction,
         fc.nat(),
-        async (config, operations, stagingPages, seed) => {
-          const run = new Run(config, { ample: false, stagingPages, faults: seed });
+        async (config, operations, stagingPages, eviction, seed) => {
+          const run = new Run(config, { ample: false, stagingPages, eviction, faults: seed });
           for (const operation of operations) await run.apply(operation);
           await run.end();
         },
@@ -129,6 +149,15 @@ const anyOpening = {
   ...anyPrompt,
   ...anySelection,
   priority: fc.constantFrom<PriorityKind>('none', 'none', 'byBlock', 'byBlock', 'throws', 'nonsense'),
+  retention: fc.array(
+    fc.record({
+      begin: fc.nat(16),
+      end: fc.constantFrom(undefined, undefined, 20, 28),
+      priority: fc.constantFrom(0, 20, 35, 60, 100),
+      durationMs: fc.constantFrom(undefined, 1, 5, 40),
+    }),
+    { maxLength: 2 },
+  ),
 };
 
 const anyOperation = fc.oneof(
@@ -152,6 +181,15 @@ const anyOperation = fc.oneof(
   { weight: 3, arbitrary: fc.record({ op: fc.constant('drop' as const), ...anyPrompt, block: fc.nat(8), group: fc.nat(3) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('misuse' as const), player: whole, kind: fc.nat(9) }) },
 );
+/** What a manager with little memory is asked besides. */
+const anyKeeping = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ op: fc.constant('pin' as const), ...anyPrompt, durationMs: fc.constantFrom(undefined, 1, 10, 40) }),
+  },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('unpin' as const), pin: whole }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('tick' as const), ms: fc.constantFrom(1, 5, 20) }) },
+);
 /** What only a manager with colder tiers is asked, or asked to bear. */
 const anyTierOperation = fc.oneof(
   { weight: 4, arbitrary: fc.record({ op: fc.constant('prefetch' as const), player: whole, tier: fc.nat(2) }) },
@@ -174,15 +212,25 @@ const anyTieredConfig = anyConfig({
   hostSlots: fc.constantFrom(undefined, 2, 6, 12),
   diskSlots: fc.constantFrom(undefined, 4, 16),
 });
-const anyTieredOperations = fc.array(fc.oneof({ weight: 4, arbitrary: anyOperation }, anyTierOperation), {
+const anyTieredOperations = fc.array(
+  fc.oneof(
+    { weight: 8, arbitrary: anyOperation },
+    { weight: 2, arbitrary: anyTierOperation },
+    { weight: 1, arbitrary: anyKeeping },
+  ),
+  { minLength: 20, maxLength: 60, size: 'max' },
+);
+/** Which page leaves first: as we choose, or as chance does that follows from a seed. */
+const anyEviction = fc.oneof(fc.constantFrom('lru' as const, 'cost-aware' as const), fc.nat());
+/** Pages that may be under way at a time. */
+const anyStaging = fc.constantFrom(1, 3, 100);
+
+type Operation = typeof anyOperation | typeof anyKeeping | typeof anyTierOperation extends fc.Arbitrary<infer T> ? T : never;
+const anyOperationsInLittle = fc.array(fc.oneof({ weight: 8, arbitrary: anyOperation }, { weight: 1, arbitrary: anyKeeping }), {
   minLength: 20,
   maxLength: 60,
   size: 'max',
 });
-/** Pages that may be under way at a time. */
-const anyStaging = fc.constantFrom(1, 3, 100);
-
-type Operation = typeof anyOperation | typeof anyTierOperation extends fc.Arbitrary<infer T> ? T : never;
 const anyOperations = fc.array(anyOperation, { minLength: 20, maxLength: 60, size: 'max' });
 
 // ── How it is run ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -204,6 +252,9 @@ class Run {
   readonly #cast: Cast[] = [];
   /** Everything that was ever computed, to ask for again. */
   readonly #texts: { tokens: readonly Token[]; scope: ReuseScope | undefined }[] = [];
+  /** Pins that were not released, and how much of their prefix can still be matched. */
+  readonly #pins: { pin: PrefixPin; tokens: readonly Token[]; scope: ReuseScope | undefined; matched: number }[] = [];
+  #now = 0;
   #seed: number;
   readonly #hasFaults: boolean;
   /** Calls of a priority function that fails until the next failure. */
@@ -211,7 +262,12 @@ class Run {
 
   constructor(
     config: CacheConfigInput,
-    { ample, stagingPages, faults }: { ample: boolean; stagingPages?: number; faults?: number },
+    {
+      ample,
+      stagingPages,
+      faults,
+      eviction = 'cost-aware',
+    }: { ample: boolean; stagingPages?: number; faults?: number; eviction?: 'lru' | 'cost-aware' | number },
   ) {
     const chance = (share: number) => () => faults !== undefined && this.#random() < share;
     this.#seed = faults ?? 0;
@@ -224,6 +280,9 @@ class Run {
         delete: chance(0.1),
       }),
       stagingBytes: stagingPages === undefined ? undefined : stagingPages * GRAIN_BYTES,
+      eviction: typeof eviction === 'number' ? () => new RandomPolicy(eviction) : eviction,
+      maxPinnedShare: 0.7,
+      now: () => this.#now,
     });
     this.#oracle = ample ? oracleOf(this.#stage.config, this.#stage.groups) : undefined;
   }
@@ -260,6 +319,18 @@ class Run {
       case 'wait':
         await this.#stage.manager.settled();
         break;
+      case 'pin': {
+        const { tokens, scope } = this.#prompt(operation);
+        const pin = this.#stage.manager.pin(tokens, scope, { durationMs: operation.durationMs });
+        if (pin !== null) this.#pins.push({ pin, tokens, scope, matched: pin.numTokens });
+        break;
+      }
+      case 'unpin':
+        if (this.#pins.length > 0) this.#pins.splice(operation.pin % this.#pins.length, 1)[0].pin.release();
+        break;
+      case 'tick':
+        this.#now += operation.ms;
+        break;
       case 'resumeAll':
         await this.#resumeAll(operation.meanwhile);
         break;
@@ -279,10 +350,24 @@ class Run {
     }
     checkInvariants(this.#stage.manager);
     this.#stage.mirror.expectSame(this.#stage.manager);
+    this.#comparePins(operation.op === 'drop' || operation.op === 'loseDevice' || this.#hasFaults);
     for (const cast of this.#cast) this.#compare(cast);
     if (this.#oracle === undefined) return;
     for (const { groupId, pages } of this.#stage.manager.statistics().groups) {
       expect(pages, `pages of group ${groupId}`).toBe(this.#oracle.numPages(groupId));
+    }
+  }
+
+  /** What is pinned can be matched, as far as it was not lost. Pins whose time is over release themselves. */
+  #comparePins(mayLose: boolean): void {
+    for (const each of [...this.#pins]) {
+      if (!each.pin.isHeld) {
+        this.#pins.splice(this.#pins.indexOf(each), 1);
+        continue;
+      }
+      const matched = this.#stage.probe(each.tokens, each.scope);
+      if (mayLose) each.matched = Math.min(each.matched, matched);
+      expect(matched, 'tokens of a pinned prefix').toBeGreaterThanOrEqual(each.matched);
     }
   }
 
@@ -342,13 +427,16 @@ class Run {
       const evicted = this.#stage.manager.statistics().groups.reduce((count, { evictedPages }) => count + evictedPages, 0);
       expect(evicted, 'pages evicted from ample memory').toBe(0);
     }
+    for (const { pin } of this.#pins) pin.release();
     await this.#stage.finish();
   }
 
   #open(operation: Operation & { op: 'open' | 'serve' }): Cast | undefined {
     if (this.#cast.length === MAX_PLAYERS) return undefined;
     const { tokens, scope } = this.#prompt(operation);
-    const player = this.#stage.open(tokens, { scope, id: this.#cast.length, priority: this.#priority(operation.priority) });
+    const { retention } = operation;
+    const priority = this.#priority(operation.priority);
+    const player = this.#stage.open(tokens, { scope, id: this.#cast.length, priority, retention });
     const request = this.#oracle?.create(tokens, scopeName(scope));
     const cast = { player, prompt: tokens, scope, model: request, ended: false };
     this.#cast.push(cast);
