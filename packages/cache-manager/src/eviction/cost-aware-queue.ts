@@ -13,6 +13,8 @@ const REUSED_ODDS = [1, 1.5];
 const NUM_KINDS = NUM_USES + REUSED_ODDS.length;
 /** Classes of tokens saved, each of twice as many as the one before, from one block on. */
 const NUM_COSTS = 16;
+/** What a snapshot saves counts to this power: a long way without another one is also a way on which few requests stop. */
+const SNAPSHOT_COST_WEIGHT = 2 / 3;
 /** Fresh pages count as if they had lain for this part of a turnover: a use is not certain just because the page is new. */
 const FRESH_AGE = 0.5;
 /** Content hashes that are remembered, at most; sampled so that they reach back so many turnovers. */
@@ -290,10 +292,11 @@ export class CostAwareQueue implements EvictionPolicy {
       this.#odds[group].logOdds(reused / seen, this.#logOdds);
       const numCosts = this.#numCosts[group];
       const scale = Math.log2(this.#view.leastTokensOf(group));
+      const weight = this.#view.isState(group) ? SNAPSHOT_COST_WEIGHT : 1;
       for (let kind = 0; kind < NUM_KINDS; kind++) {
         const odds = kind < NUM_USES ? this.#logOdds[kind] : REUSED_ODDS[kind - NUM_USES];
         for (let cost = 0; cost < numCosts; cost++) {
-          this.#haste[this.#firstList[group] + kind * numCosts + cost] = 2 ** -(odds + (numCosts === 1 ? scale : cost));
+          this.#haste[this.#firstList[group] + kind * numCosts + cost] = 2 ** -(odds + (numCosts === 1 ? scale : cost * weight));
         }
       }
     }

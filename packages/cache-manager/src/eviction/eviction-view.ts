@@ -38,6 +38,11 @@ export class EvictionView implements EvictablePages {
     return this.#groups[group].kind === 'attention' && this.#groups[group].windowSize === null;
   }
 
+  /** Whether pages of a group are snapshots of recurrent state. */
+  isState(group: number): boolean {
+    return this.#groups[group].kind === 'ssm';
+  }
+
   /** Tokens of a whole page of a group. */
   leastTokensOf(group: number): number {
     return this.#groups[group].tokensPerBlock;
