@@ -9,6 +9,7 @@ import { type ForkOptions, fork } from './request/fork.ts';
 import type { GroupState } from './request/group-state.ts';
 import type { MatchDepths } from './request/match.ts';
 import { prefetch } from './request/prefetch.ts';
+import { commitQuietly, resizeQuietly } from './request/quiet-step.ts';
 import type { RequestState } from './request/request-state.ts';
 import { resize } from './request/resize.ts';
 import { resume } from './request/resume.ts';
@@ -141,7 +142,14 @@ export class KvCache {
    * @throws {StateError} on lengths that do not fit, or unless active
    */
   resize(capacity: number | null, historyLength?: number): boolean {
-    const resized = resize(this.#state, capacity ?? this.#state.capacity, historyLength ?? this.#state.history);
+    const state = this.#state;
+    const toCapacity = capacity ?? state.capacity;
+    const toHistory = historyLength ?? state.history;
+    if (resizeQuietly(state, toCapacity, toHistory)) {
+      state.manager.debugCheck?.();
+      return true;
+    }
+    const resized = resize(state, toCapacity, toHistory);
     this.#check();
     return resized;
   }
@@ -154,7 +162,12 @@ export class KvCache {
    *   {TokenError} on anything that is no token
    */
   commit(tokens: TokenSeq, options: CommitOptions = {}): void {
-    commit(this.#state, tokens, options);
+    const state = this.#state;
+    if (commitQuietly(state, tokens, options)) {
+      state.manager.debugCheck?.();
+      return;
+    }
+    commit(state, tokens, options);
     this.#check();
   }
 

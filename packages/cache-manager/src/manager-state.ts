@@ -57,6 +57,8 @@ export class ManagerState {
   /** Null when nobody listens. */
   readonly events: EventRecorder | null;
   closed = false;
+  /** Verifies every invariant after every call; null unless somebody wants that. */
+  debugCheck: (() => void) | null = null;
   #asking = false;
   #numRequests = 0;
 
@@ -101,6 +103,11 @@ export class ManagerState {
     this.pins = parts.pins;
     this.events = parts.events;
     parts.storage.traffic = new TierTraffic(parts.storage, this.recorder, parts.events);
+  }
+
+  /** Whether a caller's priority function is asked now. */
+  get isAsking(): boolean {
+    return this.#asking;
   }
 
   /** What follows every call that may have changed something: peaks are sampled, events go out. */

@@ -5,6 +5,7 @@ import { forEachPage, releasePages } from './block-pages.ts';
 import { letGoPublished } from './let-go.ts';
 import { ensureBlock } from './own-path.ts';
 import { markUses } from './page-uses.ts';
+import { findQuietReach } from './quiet-step.ts';
 import { publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
 import type { RequestState } from './request-state.ts';
 import { raiseHistory } from './resize.ts';
@@ -59,6 +60,7 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
     publishTail(state, 'copy', { tail: true, state: stateIsThere });
   }
   for (const group of state.groups) letGoPublished(state, group);
+  findQuietReach(state);
 }
 
 /** Publishes the tail by copy and commits no more; the request may go on computing. Idempotent. */

@@ -5,6 +5,7 @@ import { countSolePages, releaseBlock } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { countReleasable, letGoStale } from './let-go.ts';
 import type { RequestState } from './request-state.ts';
+import { findQuietReach } from './quiet-step.ts';
 import { NUM_RUNS, type ResizePlan } from './resize-plan.ts';
 import { addScratchDemand, hasScratch, scratchBlocksBegin, scratchBlocksEnd, takeScratch, trimScratch } from './scratch.ts';
 
@@ -22,6 +23,7 @@ export function resize(state: RequestState, capacity: number, history: number): 
   if (isInsideBlock(state, capacity, history)) {
     state.capacity = capacity;
     state.history = history;
+    findQuietReach(state);
     return true;
   }
   const { demand, plan, storage } = state.manager;
@@ -66,6 +68,7 @@ export function resize(state: RequestState, capacity: number, history: number): 
       }
     }
   }
+  findQuietReach(state);
   return true;
 }
 

@@ -70,6 +70,7 @@ export class StorageManager {
   device: PageDevice | null;
   readonly #groups: readonly GroupRules[];
   readonly #coldGroupOf: Int32Array;
+  readonly #passesDown: readonly boolean[];
   /** Takes a listed page out of the tree; set once by the manager, which owns both. */
   #removeFromTree: (page: PageId) => void = () => {};
   #ready: Promise<void> | null = null;
@@ -87,6 +88,7 @@ export class StorageManager {
     this.device = options.device;
     this.#groups = groups;
     this.#evictedPages = new Float64Array(groups.length);
+    this.#passesDown = plans.map((_, tier) => passesDown(plans, tier));
     this.#coldGroupOf = Int32Array.from(groups, ({ id }) => layout.coldPoolGroupOf(id));
     this.poolGroups = layout.poolGroups.map(({ pools, lifecycleIds }, index) => {
       return new DeviceGroup(this.pages, {
@@ -315,7 +317,8 @@ export class StorageManager {
   claim(page: PageId): void {
     if (this.pages.holds[page]++ > 0) return;
     this.pages.expiresAt[page] = 0;
-    this.requeue(page);
+    this.#unqueue(page);
+    if (this.passesDown(this.pages.tier[page])) this.requeue(page);
   }
 
   /** A suspended request lets go of a page, as `release`. */
@@ -413,7 +416,7 @@ export class StorageManager {
 
   /** Whether pages of a tier can go to a colder one. */
   passesDown(tier: number): boolean {
-    return this.tiers[tier].groups[0].passesDown;
+    return this.#passesDown[tier];
   }
 
   /** A request continues from a page that it holds. */

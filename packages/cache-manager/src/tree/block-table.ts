@@ -127,6 +127,29 @@ export class BlockTable {
     return this.#digests.size === 0 ? undefined : this.#digests.get(block);
   }
 
+  /** Whether the block's tokens, all of them, stand in `tokens` from `offset` on. There are as many there. */
+  holds(block: BlockId, tokens: TokenBuffer, offset: number): boolean {
+    const count = this.numTokens[block];
+    const mine = this.#tokens;
+    const theirs = tokens.values;
+    const base = block * this.tokensPerBlock;
+    let i = 0;
+    // Four at a time: most blocks that are compared are the same.
+    for (; i + 4 <= count; i += 4) {
+      const at = base + i;
+      const other = offset + i;
+      const differ =
+        (mine[at] ^ theirs[other]) |
+        (mine[at + 1] ^ theirs[other + 1]) |
+        (mine[at + 2] ^ theirs[other + 2]) |
+        (mine[at + 3] ^ theirs[other + 3]);
+      if (differ !== 0) return false;
+    }
+    for (; i < count; i++) if (mine[base + i] !== theirs[offset + i]) return false;
+    if (this.#digests.size === 0 && tokens.digests === null) return true;
+    return this.commonPrefix(block, tokens, offset, count) === count;
+  }
+
   /** Tokens at the beginning of the block that equal those of `tokens` from `offset` on. */
   commonPrefix(block: BlockId, tokens: TokenBuffer, offset: number, limit: number): number {
     const end = Math.min(limit, this.numTokens[block]);

@@ -88,17 +88,17 @@ export class RadixTree {
   /** The child of `parent` that holds exactly these `count` tokens, or NONE. */
   findChild(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
     const { blocks } = this;
-    const only = blocks.childRoot[parent];
-    if (only === NONE) return NONE;
-    if (this.#isOnlyChild(only)) {
-      return blocks.numTokens[only] === count && blocks.commonPrefix(only, tokens, offset, count) === count ? only : NONE;
-    }
+    // Most blocks are the only child. Such a one needs no index: comparing its tokens costs less than hashing those looked for.
+    const first = blocks.childRoot[parent];
+    if (first === NONE) return NONE;
+    if (blocks.numTokens[first] === count && blocks.holds(first, tokens, offset)) return first;
+    if (this.#isOnlyChild(first)) return NONE;
     const hash = this.#hash(tokens.values, offset, count);
     for (let at = this.#index.start(parent, hash); ; at++) {
       const block = this.#index.candidate(at);
       if (block === NONE) return NONE;
       if (blocks.parent[block] !== parent || blocks.hash[block] !== hash || blocks.numTokens[block] !== count) continue;
-      if (blocks.commonPrefix(block, tokens, offset, count) === count) return block;
+      if (blocks.holds(block, tokens, offset)) return block;
     }
   }
 
@@ -219,7 +219,6 @@ export class RadixTree {
     return length < count && this.blocks.commonPrefix(block, tokens, offset, length) === length;
   }
 
-  /** Most blocks are. Such a one needs no index: comparing its tokens costs less than hashing those that are looked for. */
   #isOnlyChild(block: BlockId): boolean {
     return this.blocks.previousSibling[block] === NONE && this.blocks.nextSibling[block] === NONE;
   }

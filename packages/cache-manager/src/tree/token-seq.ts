@@ -39,12 +39,11 @@ export class TokenBuffer {
     return buffer;
   }
 
-  /** A buffer of its own with the first `length` tokens. */
-  prefix(length: number): TokenBuffer {
+  /** A buffer of its own with the first `length` tokens, and room for as many as are expected as soon as it has any. */
+  prefix(length: number, expectedLength = 0): TokenBuffer {
     const buffer = new TokenBuffer();
-    if (length > buffer.values.length) buffer.values = this.values.slice(0, length);
-    else buffer.values.set(this.values.subarray(0, length));
-    buffer.length = length;
+    buffer.expectedLength = expectedLength;
+    if (length > 0) buffer.append(this.values.subarray(0, length));
     this.digests?.forEach((digest, position) => {
       if (position >= length) return;
       buffer.digests ??= new Map();
