@@ -26,15 +26,14 @@ import type { TokenSeq } from './tree/token-seq.ts';
 export class KvCache {
   readonly #state: RequestState;
   readonly #check: () => void;
-  #reuseStatus: readonly GroupReuseStatus[];
-  #beginnings: number;
+  /** Null until somebody asks. */
+  #reuseStatus: readonly GroupReuseStatus[] | null = null;
+  #beginnings = 0;
 
   /** @internal Requests are opened by their manager. */
   constructor(state: RequestState, check: () => void) {
     this.#state = state;
     this.#check = check;
-    this.#reuseStatus = reuseStatus(state);
-    this.#beginnings = state.beginnings;
   }
 
   /** The caller's name for the request, if it gave one. */
@@ -70,7 +69,7 @@ export class KvCache {
 
   /** What every group could supply when the request was opened, or began again after a loss; index = group id. */
   get reuseStatus(): readonly GroupReuseStatus[] {
-    if (this.#beginnings !== this.#state.beginnings) {
+    if (this.#reuseStatus === null || this.#beginnings !== this.#state.beginnings) {
       this.#reuseStatus = reuseStatus(this.#state);
       this.#beginnings = this.#state.beginnings;
     }

@@ -45,6 +45,8 @@ export class PageTable {
   priority: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** Next page of the same block and lifecycle (snapshots at other counts). */
   nextInBlock: Int32Array = new Int32Array(INITIAL_PAGES);
+  /** Whether a page ever had a duration: until then the next two columns need no look. */
+  hasDurations = false;
   /** Milliseconds in the queue after which the priority falls back to the usual one; 0: nobody said, `FOREVER`: never. */
   durationMs: Uint32Array = new Uint32Array(INITIAL_PAGES);
   /** When it does; 0 while somebody holds the page. */
@@ -57,8 +59,8 @@ export class PageTable {
   stamp: Float64Array = new Float64Array(INITIAL_PAGES);
   /** The queue's list it is in, for queues of several. */
   listInQueue: Uint16Array = new Uint16Array(INITIAL_PAGES);
-  nextInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
-  previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
+  nextInQueue: Int32Array = new Int32Array(INITIAL_PAGES).fill(NONE);
+  previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES).fill(NONE);
   /** Drop plans that name a page and were not carried out yet, for the few pages that are named. Gone with the page. */
   readonly plans = new Map<PageId, { count: number }>();
   /** Pages that there will be when all memory is used; 0 when nobody knows. Spares the last steps of growing. */
@@ -80,22 +82,19 @@ export class PageTable {
     this.block[page] = NONE;
     this.coverage[page] = 0;
     this.holds[page] = 0;
-    this.locks[page] = 0;
-    this.pins[page] = 0;
-    this.landing[page] = 0;
-    this.queued[page] = QUEUED_NOT;
     this.priority[page] = priority;
     this.nextInBlock[page] = NONE;
-    this.durationMs[page] = 0;
-    this.expiresAt[page] = 0;
     this.reuses[page] = 0;
     this.use[page] = 0;
     this.stamp[page] = 0;
-    this.nextInQueue[page] = NONE;
-    this.previousInQueue[page] = NONE;
+    if (this.hasDurations) {
+      this.durationMs[page] = 0;
+      this.expiresAt[page] = 0;
+    }
     return page;
   }
 
+  /** Gives the id back. The page must be neither queued, locked, pinned nor landing. */
   destroy(page: PageId): void {
     this.slot[page] = NONE;
     if (this.plans.size > 0) this.plans.delete(page);
@@ -131,7 +130,7 @@ export class PageTable {
     this.use = grownColumn(this.use, pages);
     this.stamp = grownColumn(this.stamp, pages);
     this.listInQueue = grownColumn(this.listInQueue, pages);
-    this.nextInQueue = grownColumn(this.nextInQueue, pages);
-    this.previousInQueue = grownColumn(this.previousInQueue, pages);
+    this.nextInQueue = grownColumn(this.nextInQueue, pages, NONE);
+    this.previousInQueue = grownColumn(this.previousInQueue, pages, NONE);
   }
 }

@@ -6,7 +6,7 @@ import { letGoPublished } from './let-go.ts';
 import { ensureBlock } from './own-path.ts';
 import { markUses } from './page-uses.ts';
 import { findQuietReach } from './quiet-step.ts';
-import { publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
+import { publishBlocks, publishOrShare, publishTail, restorePath } from './publish.ts';
 import type { RequestState } from './request-state.ts';
 import { raiseHistory } from './resize.ts';
 import { dropScratch, hasScratch } from './scratch.ts';
@@ -48,7 +48,7 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
   if (!state.hasCommitted) publishRebuilt(state);
   const firstNew = Math.floor(before / config.tokensPerBlock);
   const fullBlocks = Math.floor(after / config.tokensPerBlock);
-  for (let ordinal = firstNew; ordinal < fullBlocks; ordinal++) publishBlock(state, ordinal);
+  publishBlocks(state, firstNew, fullBlocks);
   state.committed = after;
   state.hasCommitted = true;
 

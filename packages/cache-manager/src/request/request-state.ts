@@ -1,5 +1,5 @@
 import { divUp } from '@bufferwise/core-policy';
-import { grownColumn, NONE } from '../columns.ts';
+import { grownColumn, grownRequestLength, NONE } from '../columns.ts';
 import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import type { ManagerState } from '../manager-state.ts';
 import { RequestGrowth } from '../statistics/request-growth.ts';
@@ -12,7 +12,7 @@ import { QuietReach } from './quiet-step.ts';
 import type { Retention } from './retention.ts';
 
 /** Tokens of an answer that there is room for beforehand. */
-export const ANSWER_TOKENS = 256;
+export const ANSWER_TOKENS = 1024;
 
 /**
  * One request between creation and close: suspended -> active <-> suspended -> closed.
@@ -34,6 +34,8 @@ export class RequestState {
   lookedUp: number | null;
   /** History from which on new blocks are for generated tokens; infinite when nobody knows. */
   readonly expectedPromptLength: number;
+  /** Blocks that there are likely to be in the end, as far as the prompt tells. */
+  readonly expectedBlocks: number;
   growth = new RequestGrowth();
   quiet = new QuietReach();
   /** Whether the tree goes on behind the match: a second path parts from the first there. */
@@ -87,6 +89,7 @@ export class RequestState {
     this.id = options.id;
     this.scope = options.scope;
     this.tokens = options.tokens;
+    this.expectedBlocks = divUp(options.tokens.expectedLength, options.manager.config.tokensPerBlock);
     this.depths = Object.freeze({ ...options.depths });
     this.matched = options.depths.usable;
     this.lookedUp = options.lookedUp;
@@ -154,11 +157,6 @@ export class RequestState {
     return divUp(this.capacity, this.manager.config.tokensPerBlock);
   }
 
-  /** Blocks that there are likely to be in the end, as far as the prompt tells. */
-  get expectedBlocks(): number {
-    return divUp(this.tokens.expectedLength, this.manager.config.tokensPerBlock);
-  }
-
   get hasPriority(): boolean {
     return this.#priority !== undefined || this.retention !== null;
   }
@@ -213,7 +211,7 @@ export class RequestState {
 
   #reserveBlocks(count: number): void {
     if (count <= this.#blocks.length) return;
-    const length = Math.max(this.#blocks.length * 2, count, this.expectedBlocks);
+    const length = grownRequestLength(this.#blocks.length, count, this.expectedBlocks);
     this.#blocks = grownColumn(this.#blocks, length, NONE);
     this.#generations = grownColumn(this.#generations, length);
   }

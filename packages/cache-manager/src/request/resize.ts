@@ -61,9 +61,7 @@ export function resize(state: RequestState, capacity: number, history: number): 
         const isLive = ordinal < sinkEnd || ordinal >= windowBegin;
         for (let beam = 0; beam < state.beamWidth; beam++) {
           const page = storage.createHeld(id, priority);
-          const row = group.row(beam);
-          row.setPage(ordinal, page);
-          row.showIndex(ordinal, isLive ? storage.pages.slot[page] : NONE);
+          group.row(beam).put(ordinal, page, isLive ? storage.pages.slot[page] : NONE);
         }
       }
     }

@@ -46,6 +46,7 @@ export class Retention {
     if (range === undefined || range.priority < pages.priority[page]) return;
     const isEqual = range.priority === pages.priority[page];
     if (isEqual && !isOwn && pages.durationMs[page] === 0) return;
+    pages.hasDurations = true;
     pages.durationMs[page] = isEqual ? Math.max(pages.durationMs[page], range.durationMs) : range.durationMs;
     storage.setPriority(page, range.priority);
   }

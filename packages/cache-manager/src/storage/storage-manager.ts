@@ -303,20 +303,22 @@ export class StorageManager {
 
   /** An active request holds a page of the device until `release`. */
   hold(page: PageId): void {
-    if (this.pages.holds[page]++ === 0) this.pages.expiresAt[page] = 0;
+    if (this.pages.holds[page]++ === 0) this.#stopDuration(page);
     this.lock(page);
   }
 
   /** An active request lets go of a page: the last to do so leaves it to the queue when the tree lists it, else frees it. */
   release(page: PageId): void {
-    this.pages.locks[page]--;
-    this.unclaim(page);
+    const { holds, locks } = this.pages;
+    const left = --locks[page];
+    if (--holds[page] === 0) this.#afterUse(page);
+    else if (left === 0) this.requeue(page);
   }
 
   /** A suspended request holds a page, wherever it is, until `unclaim`. */
   claim(page: PageId): void {
     if (this.pages.holds[page]++ > 0) return;
-    this.pages.expiresAt[page] = 0;
+    this.#stopDuration(page);
     this.#unqueue(page);
     if (this.passesDown(this.pages.tier[page])) this.requeue(page);
   }
@@ -396,13 +398,14 @@ export class StorageManager {
     this.#unqueue(page);
     const queued = this.#queuedAs(page);
     if (queued === QUEUED_NOT) return;
-    const { droppable, held } = this.homeOf(page);
-    this.pages.queuedAt[page] = this.#turn++;
+    const home = this.homeOf(page);
+    // Only where held pages wait, too, it decides who goes first.
+    if (home.passesDown) this.pages.queuedAt[page] = this.#turn++;
     this.pages.queued[page] = queued;
-    if (queued === QUEUED_HELD) held.push(page);
+    if (queued === QUEUED_HELD) home.held.push(page);
     else {
-      droppable.push(page);
-      this.#startDuration(page);
+      home.droppable.push(page);
+      if (this.pages.hasDurations) this.#startDuration(page);
     }
   }
 
@@ -460,6 +463,10 @@ export class StorageManager {
     this.#expiries.add(page, expiresAt[page]);
   }
 
+  #stopDuration(page: PageId): void {
+    if (this.pages.hasDurations) this.pages.expiresAt[page] = 0;
+  }
+
   #afterUse(page: PageId): void {
     const { holds, pins, block } = this.pages;
     if (holds[page] === 0 && pins[page] === 0 && block[page] === NONE) this.#free(page);
@@ -477,9 +484,9 @@ export class StorageManager {
 
   #free(page: PageId): void {
     this.#unqueue(page);
-    this.landings.remove(page);
+    if (this.pages.landing[page] === 1) this.landings.remove(page);
     this.#leaveSlot(page);
-    this.pages.expiresAt[page] = 0;
+    this.#stopDuration(page);
     this.pages.destroy(page);
   }
 

@@ -65,22 +65,13 @@ export class BlockTable {
   create(ordinal: number, tokens: TokenBuffer | null, offset: number, count: number): BlockId {
     const block = this.#free.pop() ?? this.#nextId();
     this.#live++;
-    this.parent[block] = NONE;
     this.ordinal[block] = ordinal;
     this.numTokens[block] = count;
-    this.#indexed[block] = 0;
-    this.childRoot[block] = NONE;
-    this.above[block] = NONE;
-    this.lower[block] = NONE;
-    this.higher[block] = NONE;
-    this.nextSibling[block] = NONE;
-    this.previousSibling[block] = NONE;
-    this.numPages[block] = 0;
     if (tokens !== null) this.#storeTokens(block, tokens, offset, count);
     return block;
   }
 
-  /** Gives the id back. The block must have neither links nor pages. */
+  /** Gives the id back. The block must have neither links nor pages: all of its columns are as in a new one. */
   destroy(block: BlockId): void {
     this.generation[block]++;
     this.ordinal[block] = NONE;
@@ -102,6 +93,10 @@ export class BlockTable {
   setHash(block: BlockId, hash: TokenHash): void {
     this.hash[block] = hash(this.#tokens, block * this.tokensPerBlock, this.numTokens[block]);
     this.#indexed[block] = 1;
+  }
+
+  forgetHash(block: BlockId): void {
+    this.#indexed[block] = 0;
   }
 
   firstPage(block: BlockId, lifecycle: number): number {

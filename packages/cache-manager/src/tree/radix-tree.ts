@@ -92,7 +92,7 @@ export class RadixTree {
     const first = blocks.childRoot[parent];
     if (first === NONE) return NONE;
     if (blocks.numTokens[first] === count && blocks.holds(first, tokens, offset)) return first;
-    if (this.#isOnlyChild(first)) return NONE;
+    if (this.order.isOnlyChild(first)) return NONE;
     const hash = this.#hash(tokens.values, offset, count);
     for (let at = this.#index.start(parent, hash); ; at++) {
       const block = this.#index.candidate(at);
@@ -113,11 +113,10 @@ export class RadixTree {
     blocks.pathHash[block] = chainHash(blocks.pathHash[parent], tokens.values[offset], tokens.values[offset + count - 1]);
     const first = blocks.childRoot[parent];
     this.order.insert(block);
-    if (first !== NONE) {
-      // The first child was found without the index as long as it was the only one.
-      if (!blocks.isIndexed(first)) this.#addToIndex(first);
-      this.#addToIndex(block);
-    }
+    if (first === NONE) return block;
+    // The first child was found without the index as long as it was the only one.
+    if (!blocks.isIndexed(first)) this.#addToIndex(first);
+    this.#addToIndex(block);
     const neighbour = blocks.previousSibling[block];
     if (neighbour !== NONE && this.#isBeginning(neighbour, tokens, offset, count)) this.#adopt(neighbour, block);
     return block;
@@ -131,7 +130,7 @@ export class RadixTree {
 
   /** Whether a child can be found by its tokens: by the index, or as the only one. For checks. */
   canBeFound(block: BlockId): boolean {
-    return this.#index.has(block) || this.#isOnlyChild(block);
+    return this.#index.has(block) || this.order.isOnlyChild(block);
   }
 
   /** The page that a block lists for an attention group, or for SSM the first of its snapshots; NONE when there is none. */
@@ -219,10 +218,6 @@ export class RadixTree {
     return length < count && this.blocks.commonPrefix(block, tokens, offset, length) === length;
   }
 
-  #isOnlyChild(block: BlockId): boolean {
-    return this.blocks.previousSibling[block] === NONE && this.blocks.nextSibling[block] === NONE;
-  }
-
   #addToIndex(block: BlockId): void {
     this.blocks.setHash(block, this.#hash);
     this.#index.insert(block);
@@ -236,7 +231,11 @@ export class RadixTree {
       this.#scopeOfRoot.delete(block);
     } else {
       this.order.remove(block);
-      if (blocks.isIndexed(block)) this.#index.remove(block);
+      if (blocks.isIndexed(block)) {
+        this.#index.remove(block);
+        blocks.forgetHash(block);
+      }
+      blocks.parent[block] = NONE;
       if (blocks.childRoot[parent] === NONE) this.#becameLeaf(parent);
     }
     blocks.destroy(block);

@@ -1,4 +1,4 @@
-import { grownColumn } from '../columns.ts';
+import { grownColumn, grownRequestLength } from '../columns.ts';
 import { TokenError } from '../errors/token-error.ts';
 
 /** Identity of one piece of non-text content: 32 bytes, for instance its SHA-256. Stands where the first placeholder token would. */
@@ -57,7 +57,7 @@ export class TokenBuffer {
     const count = tokens.length;
     const begin = this.length;
     if (begin + count > this.values.length)
-      this.values = grownColumn(this.values, Math.max(this.values.length * 2, begin + count, this.expectedLength));
+      this.values = grownColumn(this.values, grownRequestLength(this.values.length, begin + count, this.expectedLength));
     const { values } = this;
     if (tokens instanceof Uint32Array) {
       // A decode step brings one token, for which `set` has much to check.
