@@ -23,7 +23,7 @@ export function grownLength(length: number, needed: number, expected = 0): numbe
  * in the end; beyond that short ones double, and long ones grow by an eighth, since what a long prompt is followed by is short.
  */
 export function grownRequestLength(length: number, needed: number, expected: number): number {
-  return Math.max(needed, expected, length + Math.max(Math.min(length, 1024), length >> 3));
+  return Math.max(16, needed, expected, length + Math.max(Math.min(length, 1024), length >> 3));
 }
 
 /** The entry of an index column that points nowhere. */

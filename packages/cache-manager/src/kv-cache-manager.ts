@@ -206,7 +206,7 @@ export class KvCacheManager {
       manager: this.#state,
       id: options.id,
       scope,
-      tokens: prompt.prefix(matched, lookedUp === null ? 0 : lookedUp + ANSWER_TOKENS),
+      tokens: prompt.prefix(matched, lookedUp === null ? 0 : lookedUp + ANSWER_TOKENS, this.#state.columns),
       depths: matcher.depths,
       lookedUp,
       expectedPromptLength,

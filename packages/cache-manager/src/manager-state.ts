@@ -1,6 +1,7 @@
 import type { CacheConfig, Lifecycle, LifecycleRegistry } from '@bufferwise/core-policy';
 import { StateError } from '@bufferwise/core-policy';
 import type { StorageLayout } from '@bufferwise/scratch-allocator';
+import { ColumnPool } from './column-pool.ts';
 import type { EventRecorder } from './events/event-recorder.ts';
 import { MAX_PRIORITY } from './eviction/lru-queue.ts';
 import type { PinTable } from './pin/pin-table.ts';
@@ -50,6 +51,8 @@ export class ManagerState {
   readonly lostPages: Float64Array;
   /** Why the device refused a copy that could be left out; null once somebody was told. */
   refusedCopy: { readonly error: unknown } | null = null;
+  /** Tables of tokens. */
+  readonly columns = new ColumnPool();
   readonly pins: PinTable;
   readonly recorder: StatisticsRecorder;
   /** Index = tier. */

@@ -58,6 +58,8 @@ interface Running {
   done: number;
   /** Tokens answered. */
   generated: number;
+  /** The last of them, which the next step takes in. */
+  token: Uint32Array;
   /** Where chunks end that leave a snapshot; null when the model has no state. */
   ends: number[] | null;
   stepped: boolean;
@@ -73,7 +75,6 @@ class ReplayLoop {
   readonly #running: Running[] = [];
   /** Requests that were preempted, the next one last. */
   readonly #preempted: { request: TraceRequest; prompt: Uint32Array; generated: number }[] = [];
-  readonly #token = new Uint32Array(1);
   #next = 0;
   #budget = 0;
   /** Whether room was given back since a request last failed to be admitted. */
@@ -134,6 +135,7 @@ class ReplayLoop {
 
   /** Prompts that were begun, and one token for every request that answers. */
   #serveRunning(): void {
+    for (const { token, request, generated } of this.#running) if (generated > 0) token[0] = request.outputToken(generated - 1);
     let decodeStart = 0;
     const endDecoding = () => {
       if (decodeStart > 0) this.#result.decodeMs += performance.now() - decodeStart;
@@ -151,8 +153,7 @@ class ReplayLoop {
       let hasRoom = each.kv.resize(each.done + 1, each.done);
       while (!hasRoom && this.#preemptLast() !== each) hasRoom = each.kv.resize(each.done + 1, each.done);
       if (!hasRoom) continue;
-      this.#token[0] = each.request.outputToken(each.generated - 1);
-      each.kv.commit(this.#token, NO_SNAPSHOT);
+      each.kv.commit(each.token, NO_SNAPSHOT);
       each.done++;
       each.stepped = true;
       this.#budget--;
@@ -205,7 +206,16 @@ class ReplayLoop {
       const matched = kv.numCommittedTokens;
       const opened = performance.now();
       this.#result.openMs += opened - start;
-      const each: Running = { request, prompt, kv, done: matched, generated: again?.generated ?? 0, ends: null, stepped: false };
+      const each: Running = {
+        request,
+        prompt,
+        kv,
+        done: matched,
+        generated: again?.generated ?? 0,
+        token: new Uint32Array(1),
+        ends: null,
+        stepped: false,
+      };
       if (this.#hasState) {
         const sharedDepth = kv.matchDepths.path;
         each.ends = chunkEnds({ matched, length: prompt.length, grid: this.#grid, sharedDepth, minGain: BLOCK_TOKENS });

@@ -82,6 +82,7 @@ export function close(state: RequestState): void {
   }
   markUses(state);
   releasePages(state);
+  state.tokens.clear();
   state.status = 'closed';
   state.manager.open.delete(state);
 }

@@ -40,7 +40,7 @@ export interface PageTraffic {
   swapped(page: PageId, from: number, to: number): void;
   /** A copy of a page has come into another tier. */
   copied(page: PageId, to: number): void;
-  /** A page is about to be dropped to make room. */
+  /** A page of a colder tier is about to be dropped to make room. */
   dropped(page: PageId): void;
 }
 
@@ -350,8 +350,8 @@ export class StorageManager {
   /** Called when a page that nobody holds has left the tree. */
   freed(page: PageId): void {
     if (this.#dropping) {
-      this.traffic?.dropped(page);
       if (this.pages.tier[page] === 0) this.#evictedPages[this.pages.lifecycle[page]]++;
+      else this.traffic?.dropped(page);
     }
     if (this.pages.pins[page] === 0) this.#free(page);
   }
@@ -476,9 +476,9 @@ export class StorageManager {
   #unqueue(page: PageId): void {
     const { queued } = this.pages;
     if (queued[page] === QUEUED_NOT) return;
-    const { droppable, held } = this.homeOf(page);
-    if (queued[page] === QUEUED_HELD) held.remove(page);
-    else droppable.remove(page);
+    const home = this.homeOf(page);
+    if (queued[page] === QUEUED_HELD) home.held.remove(page);
+    else home.droppable.remove(page);
     queued[page] = QUEUED_NOT;
   }
 
@@ -491,11 +491,10 @@ export class StorageManager {
   }
 
   #leaveSlot(page: PageId): void {
-    const tier = this.pages.tier[page];
-    const group = this.groupIn(tier, this.pages.lifecycle[page]);
     const slot = this.pages.slot[page];
-    this.tiers[tier].memory?.clear(group, slot);
-    this.tiers[tier].groups[group].slots.release(slot);
+    const tier = this.pages.tier[page];
+    if (tier > 0) this.tiers[tier].memory?.clear(this.groupIn(tier, this.pages.lifecycle[page]), slot);
+    this.homeOf(page).slots.release(slot);
   }
 }
 
