@@ -45,12 +45,12 @@ export class PageTable {
   priority: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** Next page of the same block and lifecycle (snapshots at other counts). */
   nextInBlock: Int32Array = new Int32Array(INITIAL_PAGES);
-  /** Whether a page ever had a duration: until then the next two columns need no look. */
+  /** Whether the next two columns are kept: they are as long as the others from `keepDurations` on, and empty before. */
   hasDurations = false;
   /** Milliseconds in the queue after which the priority falls back to the usual one; 0: nobody said, `FOREVER`: never. */
-  durationMs: Uint32Array = new Uint32Array(INITIAL_PAGES);
+  durationMs: Uint32Array = new Uint32Array(0);
   /** When it does; 0 while somebody holds the page. */
-  expiresAt: Float64Array = new Float64Array(INITIAL_PAGES);
+  expiresAt: Float64Array = new Float64Array(0);
   /** Requests that have continued from the page, 255 at most. */
   reuses: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** What its last holder used it for (`PageUse`). */
@@ -101,6 +101,13 @@ export class PageTable {
     this.#free.push(page);
   }
 
+  /** To be called before a page gets a duration: few managers have any use for them. */
+  keepDurations(): void {
+    if (this.hasDurations) return;
+    this.hasDurations = true;
+    this.#growDurations(this.slot.length);
+  }
+
   isLive(page: PageId): boolean {
     return this.slot[page] !== NONE;
   }
@@ -124,13 +131,17 @@ export class PageTable {
     this.queuedAt = grownColumn(this.queuedAt, pages);
     this.priority = grownColumn(this.priority, pages);
     this.nextInBlock = grownColumn(this.nextInBlock, pages);
-    this.durationMs = grownColumn(this.durationMs, pages);
-    this.expiresAt = grownColumn(this.expiresAt, pages);
+    if (this.hasDurations) this.#growDurations(pages);
     this.reuses = grownColumn(this.reuses, pages);
     this.use = grownColumn(this.use, pages);
     this.stamp = grownColumn(this.stamp, pages);
     this.listInQueue = grownColumn(this.listInQueue, pages);
     this.nextInQueue = grownColumn(this.nextInQueue, pages, NONE);
     this.previousInQueue = grownColumn(this.previousInQueue, pages, NONE);
+  }
+
+  #growDurations(pages: number): void {
+    this.durationMs = grownColumn(this.durationMs, pages);
+    this.expiresAt = grownColumn(this.expiresAt, pages);
   }
 }

@@ -51,7 +51,7 @@ export function resizeQuietly(state: RequestState, capacity: number, history: nu
 export function commitQuietly(state: RequestState, tokens: TokenSeq, options: CommitOptions): boolean {
   const { quiet, manager } = state;
   const after = state.committed + tokens.length;
-  const history = after > state.history ? after : state.history;
+  const history = Math.max(after, state.history);
   if (after > quiet.committedTo || after > state.capacity || state.capacity > quiet.capacityTo || history > quiet.historyTo)
     return false;
   if (state.status !== 'active' || !state.mayCommit || !state.hasCommitted || state.beamWidth > 1) return false;

@@ -4,8 +4,8 @@ import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import { countSolePages, releaseBlock } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { countReleasable, letGoStale } from './let-go.ts';
-import type { RequestState } from './request-state.ts';
 import { findQuietReach } from './quiet-step.ts';
+import type { RequestState } from './request-state.ts';
 import { NUM_RUNS, type ResizePlan } from './resize-plan.ts';
 import { addScratchDemand, hasScratch, scratchBlocksBegin, scratchBlocksEnd, takeScratch, trimScratch } from './scratch.ts';
 
