@@ -1,7 +1,8 @@
-import { cpuUsage, memoryUsage } from 'node:process';
+import { memoryUsage } from 'node:process';
 import { type KvCache, KvCacheManager, type KvCacheManagerOptions } from '../../src/index.ts';
 import { chunkEnds } from './chunk-ends.ts';
 import { NullPageDevice } from './null-page-device.ts';
+import { ASKING_MS, processorMs } from './processor-clock.ts';
 import { BLOCK_TOKENS, type ModelKind, replayConfig } from './replay-config.ts';
 import type { TraceRequest } from './trace-request.ts';
 import type { Workload } from './workloads.ts';
@@ -125,7 +126,7 @@ class ReplayLoop {
     for (const { token, request, generated } of this.#running) if (generated > 0) token[0] = request.outputToken(generated - 1);
     let decodeStart = 0;
     const endDecoding = () => {
-      if (decodeStart > 0) this.#result.decodeMs += now() - decodeStart;
+      if (decodeStart > 0) this.#result.decodeMs += processorMs() - decodeStart - ASKING_MS;
       decodeStart = 0;
     };
     for (let i = 0; i < this.#running.length && this.#budget > 0; i++) {
@@ -136,7 +137,7 @@ class ReplayLoop {
         continue;
       }
       // One reading of the clock for all that decode in a row: a step takes little more than a reading does.
-      if (decodeStart === 0) decodeStart = now();
+      if (decodeStart === 0) decodeStart = processorMs();
       let hasRoom = each.kv.resize(each.done + 1, each.done);
       while (!hasRoom && this.#preemptLast() !== each) hasRoom = each.kv.resize(each.done + 1, each.done);
       if (!hasRoom) continue;
@@ -153,10 +154,10 @@ class ReplayLoop {
     const before = each.done;
     while (this.#budget > 0 && each.done < each.prompt.length) {
       const count = Math.min((each.ends?.[0] ?? each.prompt.length) - each.done, this.#budget);
-      const start = now();
+      const start = processorMs();
       let hasRoom = each.kv.resize(each.done + count, each.done);
       while (!hasRoom && mayPreempt && this.#preemptLast() !== each) hasRoom = each.kv.resize(each.done + count, each.done);
-      this.#result.resizeMs += now() - start;
+      this.#result.resizeMs += processorMs() - start - ASKING_MS;
       if (!hasRoom) return each.done > before;
       each.done += count;
       each.stepped = true;
@@ -170,9 +171,9 @@ class ReplayLoop {
   #publish(each: Running): void {
     const snapshot = each.ends?.[0] === each.done;
     const tokens = each.prompt.subarray(each.kv.numCommittedTokens, each.done);
-    const start = now();
+    const start = processorMs();
     each.kv.commit(tokens, snapshot ? SNAPSHOT : NO_SNAPSHOT);
-    this.#result.commitMs += now() - start;
+    this.#result.commitMs += processorMs() - start - ASKING_MS;
     if (snapshot) each.ends?.shift();
   }
 
@@ -185,12 +186,12 @@ class ReplayLoop {
       if (!again) this.#admitting(this.#next);
       const prompt = again?.prompt ?? request.prompt();
       const lookup = prompt.subarray(0, prompt.length - 1);
-      const start = now();
+      const start = processorMs();
       const kv = this.#manager.createKvCache({ tokens: lookup });
       const fits = await kv.resume();
       const matched = kv.numCommittedTokens;
-      const opened = now();
-      this.#result.openMs += opened - start;
+      const opened = processorMs();
+      this.#result.openMs += opened - start - ASKING_MS;
       const each: Running = {
         request,
         prompt,
@@ -237,9 +238,9 @@ class ReplayLoop {
         this.#running[kept++] = each;
         continue;
       }
-      const start = now();
+      const start = processorMs();
       each.kv.close();
-      result.closeMs += now() - start;
+      result.closeMs += processorMs() - start - ASKING_MS;
       this.#mayAdmit = true;
     }
     this.#running.length = kept;
@@ -258,15 +259,6 @@ class ReplayLoop {
     this.#mayAdmit = true;
     return last;
   }
-}
-
-/**
- * Milliseconds of processor time so far. It counts what the collector and the compiler do beside, and two microseconds for the
- * question itself, but not what other processes of a busy machine do.
- */
-function now(): number {
-  const { user, system } = cpuUsage();
-  return (user + system) / 1000;
 }
 
 const SNAPSHOT = { snapshot: true };
