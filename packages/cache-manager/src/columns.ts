@@ -18,5 +18,13 @@ export function grownLength(length: number, needed: number, expected = 0): numbe
   return Math.max(needed, length + (length >> 1));
 }
 
+/**
+ * How long a column of one request becomes that must have room for at least `needed` entries: as long as it is expected to become
+ * in the end; beyond that short ones double, and long ones grow by an eighth, since what a long prompt is followed by is short.
+ */
+export function grownRequestLength(length: number, needed: number, expected: number): number {
+  return Math.max(16, needed, expected, length + Math.max(Math.min(length, 1024), length >> 3));
+}
+
 /** The entry of an index column that points nowhere. */
 export const NONE = -1;

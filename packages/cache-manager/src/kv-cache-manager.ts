@@ -27,7 +27,7 @@ import { close as closeRequest } from './request/commit.ts';
 import { type GroupRules, groupRules } from './request/group-rules.ts';
 import { Matcher } from './request/match.ts';
 import type { PriorityFn } from './request/priority.ts';
-import { RequestState } from './request/request-state.ts';
+import { ANSWER_TOKENS, RequestState } from './request/request-state.ts';
 import { Retention, type RetentionRange } from './request/retention.ts';
 import type { PoolGroupPeaks } from './statistics/pool-group-peaks.ts';
 import type { RequestStatistics } from './statistics/request-statistics.ts';
@@ -123,9 +123,10 @@ export class KvCacheManager {
     this.layout = StorageLayout.fromConfig(config, this.lifecycles);
     const state = createState(config, this.lifecycles, this.layout, options);
     this.#state = state;
+    if (options.debugChecks) state.debugCheck = () => checkState(state);
     this.#afterCall = () => {
       state.afterCall();
-      if (options.debugChecks) checkState(state);
+      state.debugCheck?.();
     };
     registerManager(this, state);
     state.events?.created(state.groups.map(({ id }) => slotsPerTier(state.storage, id)));
@@ -205,7 +206,7 @@ export class KvCacheManager {
       manager: this.#state,
       id: options.id,
       scope,
-      tokens: prompt.prefix(matched),
+      tokens: prompt.prefix(matched, lookedUp === null ? 0 : lookedUp + ANSWER_TOKENS, this.#state.columns),
       depths: matcher.depths,
       lookedUp,
       expectedPromptLength,

@@ -9,6 +9,7 @@ import { type ForkOptions, fork } from './request/fork.ts';
 import type { GroupState } from './request/group-state.ts';
 import type { MatchDepths } from './request/match.ts';
 import { prefetch } from './request/prefetch.ts';
+import { commitQuietly, resizeQuietly } from './request/quiet-step.ts';
 import type { RequestState } from './request/request-state.ts';
 import { resize } from './request/resize.ts';
 import { resume } from './request/resume.ts';
@@ -25,15 +26,14 @@ import type { TokenSeq } from './tree/token-seq.ts';
 export class KvCache {
   readonly #state: RequestState;
   readonly #check: () => void;
-  #reuseStatus: readonly GroupReuseStatus[];
-  #beginnings: number;
+  /** Null until somebody asks. */
+  #reuseStatus: readonly GroupReuseStatus[] | null = null;
+  #beginnings = 0;
 
   /** @internal Requests are opened by their manager. */
   constructor(state: RequestState, check: () => void) {
     this.#state = state;
     this.#check = check;
-    this.#reuseStatus = reuseStatus(state);
-    this.#beginnings = state.beginnings;
   }
 
   /** The caller's name for the request, if it gave one. */
@@ -69,7 +69,7 @@ export class KvCache {
 
   /** What every group could supply when the request was opened, or began again after a loss; index = group id. */
   get reuseStatus(): readonly GroupReuseStatus[] {
-    if (this.#beginnings !== this.#state.beginnings) {
+    if (this.#reuseStatus === null || this.#beginnings !== this.#state.beginnings) {
       this.#reuseStatus = reuseStatus(this.#state);
       this.#beginnings = this.#state.beginnings;
     }
@@ -141,7 +141,14 @@ export class KvCache {
    * @throws {StateError} on lengths that do not fit, or unless active
    */
   resize(capacity: number | null, historyLength?: number): boolean {
-    const resized = resize(this.#state, capacity ?? this.#state.capacity, historyLength ?? this.#state.history);
+    const state = this.#state;
+    const toCapacity = capacity ?? state.capacity;
+    const toHistory = historyLength ?? state.history;
+    if (resizeQuietly(state, toCapacity, toHistory)) {
+      state.manager.debugCheck?.();
+      return true;
+    }
+    const resized = resize(state, toCapacity, toHistory);
     this.#check();
     return resized;
   }
@@ -154,7 +161,12 @@ export class KvCache {
    *   {TokenError} on anything that is no token
    */
   commit(tokens: TokenSeq, options: CommitOptions = {}): void {
-    commit(this.#state, tokens, options);
+    const state = this.#state;
+    if (commitQuietly(state, tokens, options)) {
+      state.manager.debugCheck?.();
+      return;
+    }
+    commit(state, tokens, options);
     this.#check();
   }
 

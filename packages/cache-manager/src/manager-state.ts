@@ -1,6 +1,7 @@
 import type { CacheConfig, Lifecycle, LifecycleRegistry } from '@bufferwise/core-policy';
 import { StateError } from '@bufferwise/core-policy';
 import type { StorageLayout } from '@bufferwise/scratch-allocator';
+import { ColumnPool } from './column-pool.ts';
 import type { EventRecorder } from './events/event-recorder.ts';
 import { MAX_PRIORITY } from './eviction/lru-queue.ts';
 import type { PinTable } from './pin/pin-table.ts';
@@ -50,6 +51,8 @@ export class ManagerState {
   readonly lostPages: Float64Array;
   /** Why the device refused a copy that could be left out; null once somebody was told. */
   refusedCopy: { readonly error: unknown } | null = null;
+  /** Tables of tokens. */
+  readonly columns = new ColumnPool();
   readonly pins: PinTable;
   readonly recorder: StatisticsRecorder;
   /** Index = tier. */
@@ -57,6 +60,8 @@ export class ManagerState {
   /** Null when nobody listens. */
   readonly events: EventRecorder | null;
   closed = false;
+  /** Verifies every invariant after every call; null unless somebody wants that. */
+  debugCheck: (() => void) | null = null;
   #asking = false;
   #numRequests = 0;
 
@@ -101,6 +106,11 @@ export class ManagerState {
     this.pins = parts.pins;
     this.events = parts.events;
     parts.storage.traffic = new TierTraffic(parts.storage, this.recorder, parts.events);
+  }
+
+  /** Whether a caller's priority function is asked now. */
+  get isAsking(): boolean {
+    return this.#asking;
   }
 
   /** What follows every call that may have changed something: peaks are sampled, events go out. */

@@ -1,8 +1,8 @@
-import { performance } from 'node:perf_hooks';
-import { cpuUsage, memoryUsage } from 'node:process';
+import { memoryUsage } from 'node:process';
 import { type KvCache, KvCacheManager, type KvCacheManagerOptions } from '../../src/index.ts';
 import { chunkEnds } from './chunk-ends.ts';
 import { NullPageDevice } from './null-page-device.ts';
+import { ASKING_MS, processorMs } from './processor-clock.ts';
 import { BLOCK_TOKENS, type ModelKind, replayConfig } from './replay-config.ts';
 import type { TraceRequest } from './trace-request.ts';
 import type { Workload } from './workloads.ts';
@@ -27,17 +27,13 @@ export interface ReplayResult {
   outputTokens: number;
   preemptions: number;
   steps: number;
-  /** Milliseconds in the manager: opening and resuming; making room for prompts; publishing them; decode steps; closing. */
+  /** Milliseconds of processor time in the manager: opening and resuming; making room for prompts; publishing them; decode steps; closing. */
   openMs: number;
   resizeMs: number;
   commitMs: number;
   decodeMs: number;
   closeMs: number;
-  /** Milliseconds of the whole replay, the making of tokens taken off. */
-  wallMs: number;
   peakBytes: number;
-  /** Processor time of the process by wall time. */
-  coreShare: number;
   evictedPages: number[];
   missedSnapshots: number[];
   copiedSlots: number;
@@ -58,6 +54,8 @@ interface Running {
   done: number;
   /** Tokens answered. */
   generated: number;
+  /** The last of them, which the next step takes in. */
+  token: Uint32Array;
   /** Where chunks end that leave a snapshot; null when the model has no state. */
   ends: number[] | null;
   stepped: boolean;
@@ -73,12 +71,10 @@ class ReplayLoop {
   readonly #running: Running[] = [];
   /** Requests that were preempted, the next one last. */
   readonly #preempted: { request: TraceRequest; prompt: Uint32Array; generated: number }[] = [];
-  readonly #token = new Uint32Array(1);
   #next = 0;
   #budget = 0;
   /** Whether room was given back since a request last failed to be admitted. */
   #mayAdmit = true;
-  #tokenMs = 0;
   readonly #result: ReplayResult = {
     promptTokens: 0,
     hitTokens: 0,
@@ -90,9 +86,7 @@ class ReplayLoop {
     commitMs: 0,
     decodeMs: 0,
     closeMs: 0,
-    wallMs: 0,
     peakBytes: 0,
-    coreShare: 0,
     evictedPages: [],
     missedSnapshots: [],
     copiedSlots: 0,
@@ -109,8 +103,6 @@ class ReplayLoop {
 
   async run(): Promise<ReplayResult> {
     const result = this.#result;
-    const start = performance.now();
-    const cpuStart = cpuUsage();
     while (this.#running.length > 0 || this.#preempted.length > 0 || this.#next < this.#workload.requests.length) {
       this.#budget = STEP_TOKENS;
       this.#serveRunning();
@@ -118,9 +110,6 @@ class ReplayLoop {
       this.#finishStep();
       if (result.steps++ % 64 === 0) result.peakBytes = Math.max(result.peakBytes, memoryUsage().rss);
     }
-    const { user, system } = cpuUsage(cpuStart);
-    result.coreShare = (user + system) / 1000 / (performance.now() - start);
-    result.wallMs = performance.now() - start - this.#tokenMs;
     const { groups } = this.#manager.statistics();
     result.evictedPages = groups.map(({ evictedPages }) => evictedPages);
     result.missedSnapshots = groups.map(({ missedSnapshots }) => missedSnapshots);
@@ -134,9 +123,10 @@ class ReplayLoop {
 
   /** Prompts that were begun, and one token for every request that answers. */
   #serveRunning(): void {
+    for (const { token, request, generated } of this.#running) if (generated > 0) token[0] = request.outputToken(generated - 1);
     let decodeStart = 0;
     const endDecoding = () => {
-      if (decodeStart > 0) this.#result.decodeMs += performance.now() - decodeStart;
+      if (decodeStart > 0) this.#result.decodeMs += processorMs() - decodeStart - ASKING_MS;
       decodeStart = 0;
     };
     for (let i = 0; i < this.#running.length && this.#budget > 0; i++) {
@@ -147,12 +137,11 @@ class ReplayLoop {
         continue;
       }
       // One reading of the clock for all that decode in a row: a step takes little more than a reading does.
-      if (decodeStart === 0) decodeStart = performance.now();
+      if (decodeStart === 0) decodeStart = processorMs();
       let hasRoom = each.kv.resize(each.done + 1, each.done);
       while (!hasRoom && this.#preemptLast() !== each) hasRoom = each.kv.resize(each.done + 1, each.done);
       if (!hasRoom) continue;
-      this.#token[0] = each.request.outputToken(each.generated - 1);
-      each.kv.commit(this.#token, NO_SNAPSHOT);
+      each.kv.commit(each.token, NO_SNAPSHOT);
       each.done++;
       each.stepped = true;
       this.#budget--;
@@ -165,10 +154,10 @@ class ReplayLoop {
     const before = each.done;
     while (this.#budget > 0 && each.done < each.prompt.length) {
       const count = Math.min((each.ends?.[0] ?? each.prompt.length) - each.done, this.#budget);
-      const start = performance.now();
+      const start = processorMs();
       let hasRoom = each.kv.resize(each.done + count, each.done);
       while (!hasRoom && mayPreempt && this.#preemptLast() !== each) hasRoom = each.kv.resize(each.done + count, each.done);
-      this.#result.resizeMs += performance.now() - start;
+      this.#result.resizeMs += processorMs() - start - ASKING_MS;
       if (!hasRoom) return each.done > before;
       each.done += count;
       each.stepped = true;
@@ -182,9 +171,9 @@ class ReplayLoop {
   #publish(each: Running): void {
     const snapshot = each.ends?.[0] === each.done;
     const tokens = each.prompt.subarray(each.kv.numCommittedTokens, each.done);
-    const start = performance.now();
+    const start = processorMs();
     each.kv.commit(tokens, snapshot ? SNAPSHOT : NO_SNAPSHOT);
-    this.#result.commitMs += performance.now() - start;
+    this.#result.commitMs += processorMs() - start - ASKING_MS;
     if (snapshot) each.ends?.shift();
   }
 
@@ -195,17 +184,24 @@ class ReplayLoop {
       const request = again?.request ?? this.#workload.requests[this.#next];
       if (request === undefined) return;
       if (!again) this.#admitting(this.#next);
-      const tokenStart = performance.now();
       const prompt = again?.prompt ?? request.prompt();
       const lookup = prompt.subarray(0, prompt.length - 1);
-      const start = performance.now();
-      this.#tokenMs += start - tokenStart;
+      const start = processorMs();
       const kv = this.#manager.createKvCache({ tokens: lookup });
       const fits = await kv.resume();
       const matched = kv.numCommittedTokens;
-      const opened = performance.now();
-      this.#result.openMs += opened - start;
-      const each: Running = { request, prompt, kv, done: matched, generated: again?.generated ?? 0, ends: null, stepped: false };
+      const opened = processorMs();
+      this.#result.openMs += opened - start - ASKING_MS;
+      const each: Running = {
+        request,
+        prompt,
+        kv,
+        done: matched,
+        generated: again?.generated ?? 0,
+        token: new Uint32Array(1),
+        ends: null,
+        stepped: false,
+      };
       if (this.#hasState) {
         const sharedDepth = kv.matchDepths.path;
         each.ends = chunkEnds({ matched, length: prompt.length, grid: this.#grid, sharedDepth, minGain: BLOCK_TOKENS });
@@ -242,9 +238,9 @@ class ReplayLoop {
         this.#running[kept++] = each;
         continue;
       }
-      const start = performance.now();
+      const start = processorMs();
       each.kv.close();
-      result.closeMs += performance.now() - start;
+      result.closeMs += processorMs() - start - ASKING_MS;
       this.#mayAdmit = true;
     }
     this.#running.length = kept;

@@ -45,10 +45,12 @@ export class PageTable {
   priority: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** Next page of the same block and lifecycle (snapshots at other counts). */
   nextInBlock: Int32Array = new Int32Array(INITIAL_PAGES);
+  /** Whether the next two columns are kept: they are as long as the others from `keepDurations` on, and empty before. */
+  hasDurations = false;
   /** Milliseconds in the queue after which the priority falls back to the usual one; 0: nobody said, `FOREVER`: never. */
-  durationMs: Uint32Array = new Uint32Array(INITIAL_PAGES);
+  durationMs: Uint32Array = new Uint32Array(0);
   /** When it does; 0 while somebody holds the page. */
-  expiresAt: Float64Array = new Float64Array(INITIAL_PAGES);
+  expiresAt: Float64Array = new Float64Array(0);
   /** Requests that have continued from the page, 255 at most. */
   reuses: Uint8Array = new Uint8Array(INITIAL_PAGES);
   /** What its last holder used it for (`PageUse`). */
@@ -57,8 +59,8 @@ export class PageTable {
   stamp: Float64Array = new Float64Array(INITIAL_PAGES);
   /** The queue's list it is in, for queues of several. */
   listInQueue: Uint16Array = new Uint16Array(INITIAL_PAGES);
-  nextInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
-  previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES);
+  nextInQueue: Int32Array = new Int32Array(INITIAL_PAGES).fill(NONE);
+  previousInQueue: Int32Array = new Int32Array(INITIAL_PAGES).fill(NONE);
   /** Drop plans that name a page and were not carried out yet, for the few pages that are named. Gone with the page. */
   readonly plans = new Map<PageId, { count: number }>();
   /** Pages that there will be when all memory is used; 0 when nobody knows. Spares the last steps of growing. */
@@ -80,26 +82,30 @@ export class PageTable {
     this.block[page] = NONE;
     this.coverage[page] = 0;
     this.holds[page] = 0;
-    this.locks[page] = 0;
-    this.pins[page] = 0;
-    this.landing[page] = 0;
-    this.queued[page] = QUEUED_NOT;
     this.priority[page] = priority;
     this.nextInBlock[page] = NONE;
-    this.durationMs[page] = 0;
-    this.expiresAt[page] = 0;
     this.reuses[page] = 0;
     this.use[page] = 0;
     this.stamp[page] = 0;
-    this.nextInQueue[page] = NONE;
-    this.previousInQueue[page] = NONE;
+    if (this.hasDurations) {
+      this.durationMs[page] = 0;
+      this.expiresAt[page] = 0;
+    }
     return page;
   }
 
+  /** Gives the id back. The page must be neither queued, locked, pinned nor landing. */
   destroy(page: PageId): void {
     this.slot[page] = NONE;
     if (this.plans.size > 0) this.plans.delete(page);
     this.#free.push(page);
+  }
+
+  /** To be called before a page gets a duration: few managers have any use for them. */
+  keepDurations(): void {
+    if (this.hasDurations) return;
+    this.hasDurations = true;
+    this.#growDurations(this.slot.length);
   }
 
   isLive(page: PageId): boolean {
@@ -125,13 +131,17 @@ export class PageTable {
     this.queuedAt = grownColumn(this.queuedAt, pages);
     this.priority = grownColumn(this.priority, pages);
     this.nextInBlock = grownColumn(this.nextInBlock, pages);
-    this.durationMs = grownColumn(this.durationMs, pages);
-    this.expiresAt = grownColumn(this.expiresAt, pages);
+    if (this.hasDurations) this.#growDurations(pages);
     this.reuses = grownColumn(this.reuses, pages);
     this.use = grownColumn(this.use, pages);
     this.stamp = grownColumn(this.stamp, pages);
     this.listInQueue = grownColumn(this.listInQueue, pages);
-    this.nextInQueue = grownColumn(this.nextInQueue, pages);
-    this.previousInQueue = grownColumn(this.previousInQueue, pages);
+    this.nextInQueue = grownColumn(this.nextInQueue, pages, NONE);
+    this.previousInQueue = grownColumn(this.previousInQueue, pages, NONE);
+  }
+
+  #growDurations(pages: number): void {
+    this.durationMs = grownColumn(this.durationMs, pages);
+    this.expiresAt = grownColumn(this.expiresAt, pages);
   }
 }

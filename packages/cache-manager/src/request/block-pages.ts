@@ -88,8 +88,19 @@ export function releaseStates(state: RequestState, group: GroupState): void {
 
 /** Lets go of all pages, tail first. What is shown is the caller's affair. */
 export function releasePages(state: RequestState): void {
+  const { groups } = state;
   for (let ordinal = state.numBlocks - 1; ordinal >= 0; ordinal--) {
-    for (const group of state.groups) releaseBlock(state, group, ordinal);
+    for (let i = 0; i < groups.length; i++) {
+      const group = groups[i];
+      if (group.numBeams > 1) {
+        releaseBlock(state, group, ordinal);
+        continue;
+      }
+      const page = group.page(ordinal);
+      if (page === NONE) continue;
+      group.setPage(ordinal, NONE);
+      letGo(state, page);
+    }
   }
   for (const group of state.groups) releaseStates(state, group);
 }

@@ -21,8 +21,7 @@ export function claimMatch(state: RequestState): void {
   if (matched === 0) return;
   const { matcher } = manager;
   const fullBlocks = Math.floor(matched / manager.config.tokensPerBlock);
-  for (let ordinal = 0; ordinal < fullBlocks; ordinal++) state.setBlock(ordinal, matcher.blockAt(ordinal));
-  state.attachedEnd = fullBlocks;
+  state.setPath(matcher.path, fullBlocks);
   state.isFork = isFork(manager, matched);
   for (const group of state.groups) {
     group.complete = isComplete(manager, group, matched);
@@ -37,6 +36,7 @@ export function claimMatch(state: RequestState): void {
       manager.storage.claim(group.statePage);
       continue;
     }
+    group.reserve(divUp(matched, manager.config.tokensPerBlock), state.expectedBlocks);
     forEachLiveBlock(group, matched, (ordinal) => {
       const page = manager.tree.pageOf(matcher.blockAt(ordinal), group.rules.id);
       manager.storage.claim(page);

@@ -5,7 +5,8 @@ import { forEachPage, releasePages } from './block-pages.ts';
 import { letGoPublished } from './let-go.ts';
 import { ensureBlock } from './own-path.ts';
 import { markUses } from './page-uses.ts';
-import { publishBlock, publishOrShare, publishTail, restorePath } from './publish.ts';
+import { publishBlocks, publishOrShare, publishTail, restorePath } from './publish.ts';
+import { findQuietReach } from './quiet-step.ts';
 import type { RequestState } from './request-state.ts';
 import { raiseHistory } from './resize.ts';
 import { dropScratch, hasScratch } from './scratch.ts';
@@ -47,7 +48,7 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
   if (!state.hasCommitted) publishRebuilt(state);
   const firstNew = Math.floor(before / config.tokensPerBlock);
   const fullBlocks = Math.floor(after / config.tokensPerBlock);
-  for (let ordinal = firstNew; ordinal < fullBlocks; ordinal++) publishBlock(state, ordinal);
+  publishBlocks(state, firstNew, fullBlocks);
   state.committed = after;
   state.hasCommitted = true;
 
@@ -59,6 +60,7 @@ export function commit(state: RequestState, tokens: TokenSeq, options: CommitOpt
     publishTail(state, 'copy', { tail: true, state: stateIsThere });
   }
   for (const group of state.groups) letGoPublished(state, group);
+  findQuietReach(state);
 }
 
 /** Publishes the tail by copy and commits no more; the request may go on computing. Idempotent. */
@@ -80,6 +82,7 @@ export function close(state: RequestState): void {
   }
   markUses(state);
   releasePages(state);
+  state.tokens.clear();
   state.status = 'closed';
   state.manager.open.delete(state);
 }

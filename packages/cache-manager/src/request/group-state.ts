@@ -110,11 +110,14 @@ export class GroupState {
 
   /** Shows the slots of the pages that later tokens read, given the history; the others read -1. */
   showPages(pages: PageTable, numBlocks: number, historyLength: number): void {
+    const sinkEnd = this.rules.staleBegin(historyLength);
+    const windowBegin = this.rules.staleEnd(historyLength);
     for (let beam = 0; beam < this.#rows.length; beam++) {
       const indices = this.indices(numBlocks, beam);
       for (let ordinal = 0; ordinal < numBlocks; ordinal++) {
         const page = this.page(ordinal, beam);
-        indices[ordinal] = page !== NONE && this.rules.isLive(ordinal, historyLength) ? pages.slot[page] : NONE;
+        const isShown = page !== NONE && (ordinal < sinkEnd || ordinal >= windowBegin);
+        indices[ordinal] = isShown ? pages.slot[page] : NONE;
       }
     }
   }

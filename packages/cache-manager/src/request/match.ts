@@ -87,12 +87,18 @@ export class Matcher {
       this.#considerEqual(depths.path - this.#backoff);
     }
     if (this.#partialReuse) this.#considerSiblings(root, tokens, numEqual);
+    if (this.#bestLevel !== NONE) this.#append(this.#bestLevel, this.#bestSibling);
     return depths.usable;
+  }
+
+  /** The blocks of the match, `divUp(usable, tokensPerBlock)` of them; what follows is no part of it. The next match changes them. */
+  get path(): Int32Array {
+    return this.#path;
   }
 
   /** The block of the match at an ordinal, below `divUp(usable, tokensPerBlock)`. */
   blockAt(ordinal: number): BlockId {
-    return ordinal === this.#bestLevel ? this.#bestSibling : this.#path[ordinal];
+    return this.#path[ordinal];
   }
 
   /** Follows equal blocks; the last one may be a partial block that equals the rest. */
@@ -103,11 +109,15 @@ export class Matcher {
     for (let offset = 0; offset < tokens.length; offset += tokensPerBlock) {
       const block = this.#tree.findChild(parent, tokens, offset, Math.min(tokensPerBlock, tokens.length - offset));
       if (block === NONE) break;
-      if (count === this.#path.length) this.#path = grownColumn(this.#path, count * 2);
-      this.#path[count++] = block;
+      this.#append(count++, block);
       parent = block;
     }
     return count;
+  }
+
+  #append(ordinal: number, block: BlockId): void {
+    if (ordinal === this.#path.length) this.#path = grownColumn(this.#path, ordinal * 2);
+    this.#path[ordinal] = block;
   }
 
   /** Judges the ends on the path of equal blocks up to `limit`, as far as they are news. */

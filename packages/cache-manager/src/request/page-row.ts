@@ -1,4 +1,4 @@
-import { grownColumn, NONE } from '../columns.ts';
+import { grownColumn, grownRequestLength, NONE } from '../columns.ts';
 import type { PageId } from '../page/page-table.ts';
 
 /** What one beam of a request has of one group: pages and shown slots by block ordinal (attention), or its page of state (SSM). */
@@ -18,6 +18,12 @@ export class PageRow {
     this.#pages[ordinal] = page;
   }
 
+  /** Names a page and shows a slot for a block that there is room for. */
+  put(ordinal: number, page: PageId, slot: number): void {
+    this.#pages[ordinal] = page;
+    this.#indices[ordinal] = slot;
+  }
+
   index(ordinal: number): number {
     return this.#indices[ordinal];
   }
@@ -29,7 +35,7 @@ export class PageRow {
   /** Makes the tables long enough for so many blocks; if that takes new tables, for so many as are expected. Changes nothing that anybody sees. */
   reserve(numBlocks: number, expected = 0): void {
     if (numBlocks <= this.#pages.length) return;
-    const length = Math.max(this.#pages.length * 2, numBlocks, expected);
+    const length = grownRequestLength(this.#pages.length, numBlocks, expected);
     const pages = grownColumn(this.#pages, length, NONE);
     this.#indices = grownColumn(this.#indices, length, NONE);
     this.#pages = pages;

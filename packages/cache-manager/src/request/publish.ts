@@ -7,6 +7,42 @@ import { attachedBlocks, ensureBlock } from './own-path.ts';
 import { markListed, markSnapshot } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 
+/** Publishes the pages of the full blocks [begin, end), which have just been committed. */
+export function publishBlocks(state: RequestState, begin: number, end: number): void {
+  for (let ordinal = begin; ordinal < end; ordinal++) if (!publishBehindLeaf(state, ordinal)) publishBlock(state, ordinal);
+}
+
+/**
+ * Publishes a full block whose parent is in the tree and has no children, if the request has pages for it; else changes nothing.
+ * Most blocks are such, and nothing has to be looked for.
+ */
+function publishBehindLeaf(state: RequestState, ordinal: number): boolean {
+  const { tree, storage, config } = state.manager;
+  const { pages } = storage;
+  if (ordinal === 0 || state.attachedEnd !== ordinal) return false;
+  const parent = state.block(ordinal - 1);
+  if (parent === NONE || tree.blocks.childRoot[parent] !== NONE) return false;
+  let block: BlockId = NONE;
+  for (const group of state.groups) {
+    if (!group.isAttention || !group.publishes) continue;
+    const page = group.page(ordinal);
+    if (page === NONE) continue;
+    if (pages.block[page] !== NONE) {
+      // A fork has listed it for other tokens.
+      if (block === NONE) return false;
+      continue;
+    }
+    if (block === NONE) {
+      block = tree.insertChild(parent, state.tokens, ordinal * config.tokensPerBlock, config.tokensPerBlock);
+      state.setBlock(ordinal, block);
+      state.attachedEnd = ordinal + 1;
+    }
+    tree.link(block, page, config.tokensPerBlock);
+    markListed(state, group, ordinal, block);
+  }
+  return block !== NONE;
+}
+
 /**
  * Publishes the pages of a full block that has just been committed. Where an identical block has a page already, the
  * request takes that one and gives its own back, unless no later token of its reads it.
@@ -14,7 +50,7 @@ import type { RequestState } from './request-state.ts';
  * A block for which the request has no page is put into the tree only to take over the pages of a published tail that it
  * continues.
  */
-export function publishBlock(state: RequestState, ordinal: number): void {
+function publishBlock(state: RequestState, ordinal: number): void {
   if (!hasPageToPublish(state, ordinal)) {
     takeOverTail(state, ordinal);
     return;

@@ -1,5 +1,5 @@
 import { divUp } from '@bufferwise/core-policy';
-import { grownColumn, NONE } from '../columns.ts';
+import { grownColumn, grownRequestLength, NONE } from '../columns.ts';
 import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import type { ManagerState } from '../manager-state.ts';
 import { RequestGrowth } from '../statistics/request-growth.ts';
@@ -8,10 +8,11 @@ import type { TokenBuffer } from '../tree/token-seq.ts';
 import { GroupState } from './group-state.ts';
 import type { MatchDepths } from './match.ts';
 import type { PriorityFn } from './priority.ts';
+import { QuietReach } from './quiet-step.ts';
 import type { Retention } from './retention.ts';
 
 /** Tokens of an answer that there is room for beforehand. */
-const ANSWER_TOKENS = 256;
+export const ANSWER_TOKENS = 1024;
 
 /**
  * One request between creation and close: suspended -> active <-> suspended -> closed.
@@ -33,7 +34,10 @@ export class RequestState {
   lookedUp: number | null;
   /** History from which on new blocks are for generated tokens; infinite when nobody knows. */
   readonly expectedPromptLength: number;
+  /** Blocks that there are likely to be in the end, as far as the prompt tells. */
+  readonly expectedBlocks: number;
   growth = new RequestGrowth();
+  quiet = new QuietReach();
   /** Whether the tree goes on behind the match: a second path parts from the first there. */
   isFork = false;
   /** Exactly the committed tokens. */
@@ -85,7 +89,7 @@ export class RequestState {
     this.id = options.id;
     this.scope = options.scope;
     this.tokens = options.tokens;
-    this.tokens.expectedLength = options.lookedUp === null ? 0 : options.lookedUp + ANSWER_TOKENS;
+    this.expectedBlocks = divUp(options.tokens.expectedLength, options.manager.config.tokensPerBlock);
     this.depths = Object.freeze({ ...options.depths });
     this.matched = options.depths.usable;
     this.lookedUp = options.lookedUp;
@@ -137,6 +141,7 @@ export class RequestState {
     this.matched = this.depths.usable;
     this.lookedUp = null;
     this.growth = new RequestGrowth();
+    this.quiet = new QuietReach();
     this.committed = this.history = this.capacity = this.matched;
     this.beamWidth = 1;
     this.groups = this.manager.groups.map((rules) => new GroupState(rules));
@@ -150,11 +155,6 @@ export class RequestState {
 
   get numBlocks(): number {
     return divUp(this.capacity, this.manager.config.tokensPerBlock);
-  }
-
-  /** Blocks that there are likely to be in the end, as far as the prompt tells. */
-  get expectedBlocks(): number {
-    return divUp(this.tokens.expectedLength, this.manager.config.tokensPerBlock);
   }
 
   get hasPriority(): boolean {
@@ -192,12 +192,27 @@ export class RequestState {
   }
 
   setBlock(ordinal: number, block: BlockId): void {
-    if (ordinal >= this.#blocks.length) {
-      const length = Math.max(this.#blocks.length * 2, ordinal + 1, this.expectedBlocks);
-      this.#blocks = grownColumn(this.#blocks, length, NONE);
-      this.#generations = grownColumn(this.#generations, length);
-    }
+    this.#reserveBlocks(ordinal + 1);
     this.#blocks[ordinal] = block;
     this.#generations[ordinal] = this.manager.tree.blocks.generation[block];
+  }
+
+  /** The first `count` blocks of a path that is in the tree. */
+  setPath(path: Int32Array, count: number): void {
+    this.#reserveBlocks(count);
+    const { generation } = this.manager.tree.blocks;
+    for (let ordinal = 0; ordinal < count; ordinal++) {
+      const block = path[ordinal];
+      this.#blocks[ordinal] = block;
+      this.#generations[ordinal] = generation[block];
+    }
+    this.attachedEnd = count;
+  }
+
+  #reserveBlocks(count: number): void {
+    if (count <= this.#blocks.length) return;
+    const length = grownRequestLength(this.#blocks.length, count, this.expectedBlocks);
+    this.#blocks = grownColumn(this.#blocks, length, NONE);
+    this.#generations = grownColumn(this.#generations, length);
   }
 }

@@ -4,6 +4,7 @@ import { DEFAULT_PRIORITY } from '../eviction/lru-queue.ts';
 import { countSolePages, releaseBlock } from './block-pages.ts';
 import type { GroupState } from './group-state.ts';
 import { countReleasable, letGoStale } from './let-go.ts';
+import { findQuietReach } from './quiet-step.ts';
 import type { RequestState } from './request-state.ts';
 import { NUM_RUNS, type ResizePlan } from './resize-plan.ts';
 import { addScratchDemand, hasScratch, scratchBlocksBegin, scratchBlocksEnd, takeScratch, trimScratch } from './scratch.ts';
@@ -22,6 +23,7 @@ export function resize(state: RequestState, capacity: number, history: number): 
   if (isInsideBlock(state, capacity, history)) {
     state.capacity = capacity;
     state.history = history;
+    findQuietReach(state);
     return true;
   }
   const { demand, plan, storage } = state.manager;
@@ -59,13 +61,12 @@ export function resize(state: RequestState, capacity: number, history: number): 
         const isLive = ordinal < sinkEnd || ordinal >= windowBegin;
         for (let beam = 0; beam < state.beamWidth; beam++) {
           const page = storage.createHeld(id, priority);
-          const row = group.row(beam);
-          row.setPage(ordinal, page);
-          row.showIndex(ordinal, isLive ? storage.pages.slot[page] : NONE);
+          group.row(beam).put(ordinal, page, isLive ? storage.pages.slot[page] : NONE);
         }
       }
     }
   }
+  findQuietReach(state);
   return true;
 }
 

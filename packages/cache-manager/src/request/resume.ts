@@ -34,14 +34,16 @@ export async function resume(state: RequestState, options: ResumeOptions): Promi
   const plan = planResume(state, selection);
   if (waitsForPages(state, plan)) return turns.take(() => resumeLater(state, selection, beginnings));
   if (!admits(state, plan, selection)) return false;
-  const boarding = new Boarding(storage, 0);
-  pinAll(plan, boarding);
+  // Where held pages may leave the device, what the request needs must not make room for the rest.
+  const boarding = storage.passesDown(0) ? new Boarding(storage, 0) : null;
+  if (boarding !== null) pinAll(plan, boarding);
   try {
     // All at once, unless it takes the slots of declined claims: these are let go when the device has not refused.
-    if (admits(state, plan, selection, false)) state.manager.demand.makeRoom();
+    const declines = state.groups.some((group) => group.complete && isDeclined(state, group, selection));
+    if (!declines || admits(state, plan, selection, false)) state.manager.demand.makeRoom();
     activate(state, plan, selection);
   } finally {
-    boarding.end();
+    boarding?.end();
   }
   return true;
 }
@@ -71,8 +73,10 @@ function tellLoss(state: RequestState, call: string): void {
 
 /** What a resume needs on the device. */
 interface ResumePlan {
-  /** Pages that the request goes on with as they are. */
-  used: Set<PageId>;
+  /** Pages that the request goes on with as they are, each once. */
+  used: PageId[];
+  /** Pages that it gets a copy of, each once. */
+  sources: PageId[];
   created: NewPage[];
 }
 
@@ -115,7 +119,7 @@ async function resumeLater(state: RequestState, selection: Selection, beginnings
 
 /** Asks for priorities, and changes nothing. */
 function planResume(state: RequestState, selection: Selection): ResumePlan {
-  const plan: ResumePlan = { used: new Set(), created: [] };
+  const plan: ResumePlan = { used: [], sources: [], created: [] };
   if (state.resumedBefore) planAgain(state, plan);
   else for (const group of state.groups) planFirst(state, group, isReused(group, selection), plan);
   return plan;
@@ -124,8 +128,10 @@ function planResume(state: RequestState, selection: Selection): ResumePlan {
 function planFirst(state: RequestState, group: GroupState, reused: boolean, plan: ResumePlan): void {
   const { matched } = state;
   const { tokensPerBlock } = state.manager.config;
-  const create = (ordinal: number, source: PageId, priority: number) =>
+  const create = (ordinal: number, source: PageId, priority: number) => {
     plan.created.push({ group, ordinal, beam: 0, priority, source, page: NONE });
+    if (source !== NONE) plan.sources.push(source);
+  };
   if (!group.isAttention) {
     create(NONE, reused ? group.statePage : NONE, DEFAULT_PRIORITY);
     return;
@@ -133,7 +139,7 @@ function planFirst(state: RequestState, group: GroupState, reused: boolean, plan
   // The partial last block is written on, so it must be the request's own.
   const partial = matched % tokensPerBlock === 0 ? NONE : divUp(matched, tokensPerBlock) - 1;
   forEachLiveBlock(group, matched, (ordinal) => {
-    if (reused && ordinal !== partial) plan.used.add(group.page(ordinal));
+    if (reused && ordinal !== partial) plan.used.push(group.page(ordinal));
     else create(ordinal, reused ? group.page(ordinal) : NONE, state.priorityOf(ordinal, group));
   });
 }
@@ -142,12 +148,17 @@ function planFirst(state: RequestState, group: GroupState, reused: boolean, plan
 function planAgain(state: RequestState, plan: ResumePlan): void {
   const { pages } = state.manager.storage;
   const { tokensPerBlock } = state.manager.config;
+  // Beams may name the same page.
+  const named = state.beamWidth > 1 ? new Set<PageId>() : null;
   forEachPage(state, (page, group, ordinal, beam) => {
+    const isNews = named === null || !named.has(page);
+    named?.add(page);
     const isWritten = ordinal === NONE || (ordinal + 1) * tokensPerBlock > state.history;
     const isOthers = pages.block[page] !== NONE || pages.holds[page] > 1;
     if (isWritten && isOthers && !state.ended) {
       plan.created.push({ group, ordinal, beam, priority: pages.priority[page], source: page, page: NONE });
-    } else plan.used.add(page);
+      if (isNews) plan.sources.push(page);
+    } else if (isNews) plan.used.push(page);
   });
 }
 
@@ -155,17 +166,15 @@ function planAgain(state: RequestState, plan: ResumePlan): void {
 function waitsForPages(state: RequestState, plan: ResumePlan): boolean {
   const { pages } = state.manager.storage;
   const waits = (page: PageId) => pages.tier[page] > 0 || pages.pins[page] > 0;
-  return [...plan.used].some(waits) || plan.created.some(({ source }) => source !== NONE && waits(source));
+  return plan.used.some(waits) || plan.sources.some(waits);
 }
 
 /** Whether the device has room for the request now. Without `withClaims`, declined claims are no room. */
-function admits(state: RequestState, { used, created }: ResumePlan, selection: Selection, withClaims = true): boolean {
+function admits(state: RequestState, { used, sources, created }: ResumePlan, selection: Selection, withClaims = true): boolean {
   const { demand, storage, config } = state.manager;
   demand.reset();
-  for (const { group, source } of created) {
-    demand.want(group.rules.poolGroup, 1);
-    if (source !== NONE) demand.shield(source);
-  }
+  for (const { group } of created) demand.want(group.rules.poolGroup, 1);
+  for (const page of sources) demand.shield(page);
   for (const page of used) {
     demand.shield(page);
     if (storage.pages.tier[page] > 0) demand.want(storage.groupIn(0, storage.pages.lifecycle[page]), 1);
@@ -177,9 +186,9 @@ function admits(state: RequestState, { used, created }: ResumePlan, selection: S
   return !demand.isSaturated(config.maxUtilForResume) && demand.fits();
 }
 
-function pinAll({ used, created }: ResumePlan, boarding: Boarding): void {
+function pinAll({ used, sources }: ResumePlan, boarding: Boarding): void {
   for (const page of used) boarding.pin(page);
-  for (const { source } of created) if (source !== NONE) boarding.pin(source);
+  for (const page of sources) boarding.pin(page);
 }
 
 /** Takes all slots before anything is waited for. Only after `admits`, which left what it takes in the demand. */
@@ -206,7 +215,7 @@ function board(state: RequestState, plan: ResumePlan): Boarding {
  * Makes the request active. Everything that it uses is on the device, and pinned, and there is room for the rest. What can
  * throw comes first: the device may refuse the copies.
  */
-function activate(state: RequestState, { created }: ResumePlan, selection: Selection): void {
+function activate(state: RequestState, { used, created }: ResumePlan, selection: Selection): void {
   const { recorder, storage } = state.manager;
   createFilledPages(state, created, (group) => isDeclined(state, group, selection));
   if (state.resumedBefore) {
@@ -224,17 +233,23 @@ function activate(state: RequestState, { created }: ResumePlan, selection: Selec
     recorder.started(state);
   }
   for (const page of created) installPage(state, page);
-  const isNew = new Set(created.map(({ page }) => page));
-  forEachPage(state, (page) => {
-    if (!isNew.has(page)) storage.lock(page);
-    else if (storage.pages.holds[page] === 0) storage.hold(page);
-  });
+  for (const { page } of created) if (storage.pages.holds[page] === 0) storage.hold(page);
+  if (state.beamWidth === 1) for (const page of used) storage.lock(page);
+  else lockAllNames(state, created);
   state.status = 'active';
   for (const group of state.groups) {
     if (!state.resumedBefore) letGoStale(state, group);
     if (group.isAttention) group.showPages(storage.pages, state.numBlocks, state.history);
   }
   state.resumedBefore = true;
+}
+
+/** Every beam that names a page keeps it on the device. New pages are kept already. */
+function lockAllNames(state: RequestState, created: readonly NewPage[]): void {
+  const isNew = new Set(created.map(({ page }) => page));
+  forEachPage(state, (page) => {
+    if (!isNew.has(page)) state.manager.storage.lock(page);
+  });
 }
 
 /** Whether the request continues from the claimed pages of a group. */

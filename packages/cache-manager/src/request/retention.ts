@@ -44,6 +44,7 @@ export class Retention {
     const { pages } = storage;
     const range = this.#rangeOf(ordinal);
     if (range === undefined || range.priority < pages.priority[page]) return;
+    pages.keepDurations();
     const isEqual = range.priority === pages.priority[page];
     if (isEqual && !isOwn && pages.durationMs[page] === 0) return;
     pages.durationMs[page] = isEqual ? Math.max(pages.durationMs[page], range.durationMs) : range.durationMs;

@@ -69,7 +69,7 @@ export const COUNTER = {
   unalignedHits: 19,
 } as const;
 
-export type CounterName = keyof typeof COUNTER;
+type CounterName = keyof typeof COUNTER;
 const NAMES = Object.keys(COUNTER) as CounterName[];
 export const NUM_COUNTERS: number = NAMES.length;
 

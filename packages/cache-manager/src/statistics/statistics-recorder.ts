@@ -7,7 +7,6 @@ import type { RequestState } from '../request/request-state.ts';
 import type { ResizePlan } from '../request/resize-plan.ts';
 import {
   COUNTER,
-  type CounterName,
   NUM_COUNTERS,
   type PageCounts,
   pageCounts,
@@ -18,7 +17,13 @@ import {
 import type { RequestStatistics } from './request-statistics.ts';
 
 /** Where a page went, for the counters that also count bytes. */
-type Traffic = 'copied' | 'onboarded' | 'offloaded' | 'dropped';
+const TRAFFIC = {
+  copied: { pages: COUNTER.copiedPages, bytes: COUNTER.copiedBytes },
+  onboarded: { pages: COUNTER.onboardedPages, bytes: COUNTER.onboardedBytes },
+  offloaded: { pages: COUNTER.offloadedPages, bytes: COUNTER.offloadedBytes },
+  dropped: { pages: COUNTER.droppedPages, bytes: COUNTER.droppedBytes },
+} as const;
+type Traffic = keyof typeof TRAFFIC;
 
 /**
  * Counts what requests do, by group. Each hook is told once the change is certain, so what throws or says false counts nothing.
@@ -83,8 +88,8 @@ export class StatisticsRecorder {
   /** A request has parted into beams, or into two requests: these pages were made for what each has to itself. */
   branched(created: readonly PageId[]): void {
     for (const page of created) {
-      this.#add(this.#pages.lifecycle[page], 'allocatedPages', 1);
-      this.#add(this.#pages.lifecycle[page], 'newPages', 1);
+      this.#add(this.#pages.lifecycle[page], COUNTER.allocatedPages, 1);
+      this.#add(this.#pages.lifecycle[page], COUNTER.newPages, 1);
     }
   }
 
@@ -112,8 +117,9 @@ export class StatisticsRecorder {
 
   /** Pages of a group were copied inside the device, moved between tiers, or dropped by the coldest. `bytes`: those of one page there. */
   moved(traffic: Traffic, group: number, count: number, bytes: number = this.#slotBytes[this.#groups[group].poolGroup]): void {
-    this.#add(group, `${traffic}Pages`, count);
-    this.#add(group, `${traffic}Bytes`, count * bytes);
+    const counters = TRAFFIC[traffic];
+    this.#add(group, counters.pages, count);
+    this.#add(group, counters.bytes, count * bytes);
   }
 
   // ── Answers ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -164,42 +170,42 @@ export class StatisticsRecorder {
     const { id } = group.rules;
     const numLive = numLiveBlocks(group.rules, state.matched);
     if (!group.reused) {
-      this.#add(id, 'allocatedPages', numLive);
+      this.#add(id, COUNTER.allocatedPages, numLive);
       return;
     }
     const isPartial = state.matched % this.#tokensPerBlock !== 0;
-    this.#add(id, 'fullyReusedPages', isPartial ? numLive - 1 : numLive);
+    this.#add(id, COUNTER.fullyReusedPages, isPartial ? numLive - 1 : numLive);
     if (!isPartial) return;
     const source = group.page(divUp(state.matched, this.#tokensPerBlock) - 1);
-    this.#add(id, this.#pages.block[source] === NONE ? 'missedPages' : 'partlyReusedPages', 1);
-    this.#add(id, 'allocatedPages', 1);
-    this.#add(id, 'newPages', 1);
+    this.#add(id, this.#pages.block[source] === NONE ? COUNTER.missedPages : COUNTER.partlyReusedPages, 1);
+    this.#add(id, COUNTER.allocatedPages, 1);
+    this.#add(id, COUNTER.newPages, 1);
   }
 
   #startedState(state: RequestState, group: GroupState): void {
     const { id, policy } = group.rules;
-    this.#add(id, 'allocatedPages', 1);
-    if (group.reused || state.matched === 0) this.#add(id, 'newPages', 1);
+    this.#add(id, COUNTER.allocatedPages, 1);
+    if (group.reused || state.matched === 0) this.#add(id, COUNTER.newPages, 1);
     const outcome = state.lookedUp === null ? 'neither' : reuseOutcome(policy, group.reused, group.reused);
     if (outcome === 'neither' || state.lookedUp === null) return;
     const isAligned = state.matched % this.#tokensPerBlock === 0;
-    if (outcome === 'miss') this.#add(id, 'missedPages', 1);
-    else this.#add(id, isAligned ? 'fullyReusedPages' : 'partlyReusedPages', 1);
-    this.#add(id, 'lookups', 1);
+    if (outcome === 'miss') this.#add(id, COUNTER.missedPages, 1);
+    else this.#add(id, isAligned ? COUNTER.fullyReusedPages : COUNTER.partlyReusedPages, 1);
+    this.#add(id, COUNTER.lookups, 1);
     if (outcome === 'hit') {
-      this.#add(id, 'hits', 1);
-      this.#add(id, isAligned ? 'alignedHits' : 'unalignedHits', 1);
-      this.#add(id, 'reusedTokens', state.matched);
+      this.#add(id, COUNTER.hits, 1);
+      this.#add(id, isAligned ? COUNTER.alignedHits : COUNTER.unalignedHits, 1);
+      this.#add(id, COUNTER.reusedTokens, state.matched);
     }
-    this.#add(id, 'unreusedTokens', state.lookedUp - (outcome === 'hit' ? state.matched : 0));
+    this.#add(id, COUNTER.unreusedTokens, state.lookedUp - (outcome === 'hit' ? state.matched : 0));
   }
 
   #grew(group: GroupState, numPages: number, isGeneration: boolean): void {
     const { id } = group.rules;
-    this.#add(id, 'allocatedPages', numPages);
-    this.#add(id, 'newPages', numPages);
-    if (isGeneration) this.#add(id, 'generationPages', numPages);
-    else if (reuseOutcome(group.rules.policy, false, group.reused) === 'miss') this.#add(id, 'missedPages', numPages);
+    this.#add(id, COUNTER.allocatedPages, numPages);
+    this.#add(id, COUNTER.newPages, numPages);
+    if (isGeneration) this.#add(id, COUNTER.generationPages, numPages);
+    else if (reuseOutcome(group.rules.policy, false, group.reused) === 'miss') this.#add(id, COUNTER.missedPages, numPages);
   }
 
   /**
@@ -217,8 +223,8 @@ export class StatisticsRecorder {
     }
   }
 
-  #add(group: number, counter: CounterName, count: number): void {
-    this.#counts[group * NUM_COUNTERS + COUNTER[counter]] += count;
+  #add(group: number, counter: number, count: number): void {
+    this.#counts[group * NUM_COUNTERS + counter] += count;
   }
 
   #countsOf(group: number): Float64Array {

@@ -17,7 +17,6 @@ export class Demand {
   /** Held pages in queues that must stay where they are, by tier and pool group. */
   readonly #shielded: readonly Int32Array[];
   readonly #isShielded: Shielded;
-  readonly #shieldedPages = new Set<PageId>();
 
   constructor(storage: StorageManager, evictor: Evictor, tier = 0) {
     this.#storage = storage;
@@ -35,12 +34,14 @@ export class Demand {
 
   reset(): void {
     this.#storage.expire();
-    this.#wanted.fill(0);
-    this.#returned.fill(0);
-    this.#returnedIdle.fill(0);
-    this.#own.fill(0);
-    for (const counts of this.#shielded) counts.fill(0);
-    this.#shieldedPages.clear();
+    // By hand: for so few entries `fill` costs more than it does.
+    for (let group = 0; group < this.#wanted.length; group++) {
+      this.#wanted[group] = 0;
+      this.#returned[group] = 0;
+      this.#returnedIdle[group] = 0;
+      this.#own[group] = 0;
+    }
+    for (const counts of this.#shielded) for (let group = 0; group < counts.length; group++) counts[group] = 0;
   }
 
   want(poolGroup: number, count: number): void {
@@ -63,11 +64,9 @@ export class Demand {
     else this.#returnedIdle[poolGroup]++;
   }
 
-  /** A page that the step needs where it is: it is no room for the step. */
+  /** A page that the step needs where it is: it is no room for the step. To be told of once. */
   shield(page: PageId): void {
     const { pages } = this.#storage;
-    if (this.#shieldedPages.has(page)) return;
-    this.#shieldedPages.add(page);
     const tier = pages.tier[page];
     const group = this.#storage.groupIn(tier, pages.lifecycle[page]);
     if (pages.queued[page] === QUEUED_HELD) this.#shielded[tier][group]++;

@@ -40,7 +40,7 @@ export interface PageTraffic {
   swapped(page: PageId, from: number, to: number): void;
   /** A copy of a page has come into another tier. */
   copied(page: PageId, to: number): void;
-  /** A page is about to be dropped to make room. */
+  /** A page of a colder tier is about to be dropped to make room. */
   dropped(page: PageId): void;
 }
 
@@ -70,6 +70,7 @@ export class StorageManager {
   device: PageDevice | null;
   readonly #groups: readonly GroupRules[];
   readonly #coldGroupOf: Int32Array;
+  readonly #passesDown: readonly boolean[];
   /** Takes a listed page out of the tree; set once by the manager, which owns both. */
   #removeFromTree: (page: PageId) => void = () => {};
   #ready: Promise<void> | null = null;
@@ -88,6 +89,7 @@ export class StorageManager {
     this.device = options.device;
     this.#groups = groups;
     this.#evictedPages = new Float64Array(groups.length);
+    this.#passesDown = plans.map((_, tier) => passesDown(plans, tier));
     this.#coldGroupOf = Int32Array.from(groups, ({ id }) => layout.coldPoolGroupOf(id));
     this.poolGroups = layout.poolGroups.map(({ pools, lifecycleIds }, index) => {
       return new DeviceGroup(this.pages, {
@@ -315,21 +317,24 @@ export class StorageManager {
 
   /** An active request holds a page of the device until `release`. */
   hold(page: PageId): void {
-    if (this.pages.holds[page]++ === 0) this.pages.expiresAt[page] = 0;
+    if (this.pages.holds[page]++ === 0) this.#stopDuration(page);
     this.lock(page);
   }
 
   /** An active request lets go of a page: the last to do so leaves it to the queue when the tree lists it, else frees it. */
   release(page: PageId): void {
-    this.pages.locks[page]--;
-    this.unclaim(page);
+    const { holds, locks } = this.pages;
+    const left = --locks[page];
+    if (--holds[page] === 0) this.#afterUse(page);
+    else if (left === 0) this.requeue(page);
   }
 
   /** A suspended request holds a page, wherever it is, until `unclaim`. */
   claim(page: PageId): void {
     if (this.pages.holds[page]++ > 0) return;
-    this.pages.expiresAt[page] = 0;
-    this.requeue(page);
+    this.#stopDuration(page);
+    this.#unqueue(page);
+    if (this.passesDown(this.pages.tier[page])) this.requeue(page);
   }
 
   /** A suspended request lets go of a page, as `release`. */
@@ -359,8 +364,8 @@ export class StorageManager {
   /** Called when a page that nobody holds has left the tree. */
   freed(page: PageId): void {
     if (this.#dropping) {
-      this.traffic?.dropped(page);
       if (this.pages.tier[page] === 0) this.#evictedPages[this.pages.lifecycle[page]]++;
+      else this.traffic?.dropped(page);
     }
     if (this.pages.pins[page] === 0) this.#free(page);
   }
@@ -410,13 +415,14 @@ export class StorageManager {
     this.#unqueue(page);
     const queued = this.#queuedAs(page);
     if (queued === QUEUED_NOT) return;
-    const { droppable, held } = this.homeOf(page);
-    this.pages.queuedAt[page] = this.#turn++;
+    const home = this.homeOf(page);
+    // Only where held pages wait, too, it decides who goes first.
+    if (home.passesDown) this.pages.queuedAt[page] = this.#turn++;
     this.pages.queued[page] = queued;
-    if (queued === QUEUED_HELD) held.push(page);
+    if (queued === QUEUED_HELD) home.held.push(page);
     else {
-      droppable.push(page);
-      this.#startDuration(page);
+      home.droppable.push(page);
+      if (this.pages.hasDurations) this.#startDuration(page);
     }
   }
 
@@ -430,7 +436,7 @@ export class StorageManager {
 
   /** Whether pages of a tier can go to a colder one. */
   passesDown(tier: number): boolean {
-    return this.tiers[tier].groups[0].passesDown;
+    return this.#passesDown[tier];
   }
 
   /** A request continues from a page that it holds. */
@@ -481,6 +487,10 @@ export class StorageManager {
     this.#expiries.add(page, expiresAt[page]);
   }
 
+  #stopDuration(page: PageId): void {
+    if (this.pages.hasDurations) this.pages.expiresAt[page] = 0;
+  }
+
   #afterUse(page: PageId): void {
     const { holds, pins, block } = this.pages;
     if (holds[page] === 0 && pins[page] === 0 && block[page] === NONE) this.#free(page);
@@ -490,26 +500,25 @@ export class StorageManager {
   #unqueue(page: PageId): void {
     const { queued } = this.pages;
     if (queued[page] === QUEUED_NOT) return;
-    const { droppable, held } = this.homeOf(page);
-    if (queued[page] === QUEUED_HELD) held.remove(page);
-    else droppable.remove(page);
+    const home = this.homeOf(page);
+    if (queued[page] === QUEUED_HELD) home.held.remove(page);
+    else home.droppable.remove(page);
     queued[page] = QUEUED_NOT;
   }
 
   #free(page: PageId): void {
     this.#unqueue(page);
-    this.landings.remove(page);
+    if (this.pages.landing[page] === 1) this.landings.remove(page);
     this.#leaveSlot(page);
-    this.pages.expiresAt[page] = 0;
+    this.#stopDuration(page);
     this.pages.destroy(page);
   }
 
   #leaveSlot(page: PageId): void {
-    const tier = this.pages.tier[page];
-    const group = this.groupIn(tier, this.pages.lifecycle[page]);
     const slot = this.pages.slot[page];
-    this.tiers[tier].memory?.clear(group, slot);
-    this.tiers[tier].groups[group].slots.release(slot);
+    const tier = this.pages.tier[page];
+    if (tier > 0) this.tiers[tier].memory?.clear(this.groupIn(tier, this.pages.lifecycle[page]), slot);
+    this.homeOf(page).slots.release(slot);
   }
 }
 

@@ -37,6 +37,7 @@ export class Evictor {
    */
   canFree(tier: number, shortages: Int32Array, shielded: Shielded = nothingShielded, inTime = false): boolean {
     const storage = this.#storage;
+    if (storage.tiers[tier].groups.every(({ numDroppable }, group) => shortages[group] <= numDroppable)) return true;
     const incoming = new Map<number, number>();
     let bytes = 0;
     for (let group = 0; group < shortages.length; group++) {

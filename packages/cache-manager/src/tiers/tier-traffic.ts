@@ -31,7 +31,7 @@ export class TierTraffic implements PageTraffic {
   }
 
   dropped(page: PageId): void {
-    if (this.#storage.pages.tier[page] > 0) this.#recorder.moved('dropped', this.#groupOf(page), 1);
+    this.#recorder.moved('dropped', this.#groupOf(page), 1);
   }
 
   #groupOf(page: PageId): number {

@@ -65,22 +65,13 @@ export class BlockTable {
   create(ordinal: number, tokens: TokenBuffer | null, offset: number, count: number): BlockId {
     const block = this.#free.pop() ?? this.#nextId();
     this.#live++;
-    this.parent[block] = NONE;
     this.ordinal[block] = ordinal;
     this.numTokens[block] = count;
-    this.#indexed[block] = 0;
-    this.childRoot[block] = NONE;
-    this.above[block] = NONE;
-    this.lower[block] = NONE;
-    this.higher[block] = NONE;
-    this.nextSibling[block] = NONE;
-    this.previousSibling[block] = NONE;
-    this.numPages[block] = 0;
     if (tokens !== null) this.#storeTokens(block, tokens, offset, count);
     return block;
   }
 
-  /** Gives the id back. The block must have neither links nor pages. */
+  /** Gives the id back. The block must have neither links nor pages: all of its columns are as in a new one. */
   destroy(block: BlockId): void {
     this.generation[block]++;
     this.ordinal[block] = NONE;
@@ -104,6 +95,10 @@ export class BlockTable {
     this.#indexed[block] = 1;
   }
 
+  forgetHash(block: BlockId): void {
+    this.#indexed[block] = 0;
+  }
+
   firstPage(block: BlockId, lifecycle: number): number {
     return this.#firstPage[block * this.numLifecycles + lifecycle];
   }
@@ -125,6 +120,29 @@ export class BlockTable {
   /** The digests of a block by position; undefined when it has none. Most tables have none at all, and then it costs nothing to ask. */
   digests(block: BlockId): ReadonlyMap<number, MultimodalDigest> | undefined {
     return this.#digests.size === 0 ? undefined : this.#digests.get(block);
+  }
+
+  /** Whether the block's tokens, all of them, stand in `tokens` from `offset` on. There are as many there. */
+  holds(block: BlockId, tokens: TokenBuffer, offset: number): boolean {
+    const count = this.numTokens[block];
+    const mine = this.#tokens;
+    const theirs = tokens.values;
+    const base = block * this.tokensPerBlock;
+    let i = 0;
+    // Four at a time: most blocks that are compared are the same.
+    for (; i + 4 <= count; i += 4) {
+      const at = base + i;
+      const other = offset + i;
+      const differ =
+        (mine[at] ^ theirs[other]) |
+        (mine[at + 1] ^ theirs[other + 1]) |
+        (mine[at + 2] ^ theirs[other + 2]) |
+        (mine[at + 3] ^ theirs[other + 3]);
+      if (differ !== 0) return false;
+    }
+    for (; i < count; i++) if (mine[base + i] !== theirs[offset + i]) return false;
+    if (this.#digests.size === 0 && tokens.digests === null) return true;
+    return this.commonPrefix(block, tokens, offset, count) === count;
   }
 
   /** Tokens at the beginning of the block that equal those of `tokens` from `offset` on. */

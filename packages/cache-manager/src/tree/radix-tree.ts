@@ -92,17 +92,17 @@ export class RadixTree {
   /** The child of `parent` that holds exactly these `count` tokens, or NONE. */
   findChild(parent: BlockId, tokens: TokenBuffer, offset: number, count: number): BlockId {
     const { blocks } = this;
-    const only = blocks.childRoot[parent];
-    if (only === NONE) return NONE;
-    if (this.#isOnlyChild(only)) {
-      return blocks.numTokens[only] === count && blocks.commonPrefix(only, tokens, offset, count) === count ? only : NONE;
-    }
+    // Most blocks are the only child. Such a one needs no index: comparing its tokens costs less than hashing those looked for.
+    const first = blocks.childRoot[parent];
+    if (first === NONE) return NONE;
+    if (blocks.numTokens[first] === count && blocks.holds(first, tokens, offset)) return first;
+    if (this.order.isOnlyChild(first)) return NONE;
     const hash = this.#hash(tokens.values, offset, count);
     for (let at = this.#index.start(parent, hash); ; at++) {
       const block = this.#index.candidate(at);
       if (block === NONE) return NONE;
       if (blocks.parent[block] !== parent || blocks.hash[block] !== hash || blocks.numTokens[block] !== count) continue;
-      if (blocks.commonPrefix(block, tokens, offset, count) === count) return block;
+      if (blocks.holds(block, tokens, offset)) return block;
     }
   }
 
@@ -117,11 +117,10 @@ export class RadixTree {
     blocks.pathHash[block] = chainHash(blocks.pathHash[parent], tokens.values[offset], tokens.values[offset + count - 1]);
     const first = blocks.childRoot[parent];
     this.order.insert(block);
-    if (first !== NONE) {
-      // The first child was found without the index as long as it was the only one.
-      if (!blocks.isIndexed(first)) this.#addToIndex(first);
-      this.#addToIndex(block);
-    }
+    if (first === NONE) return block;
+    // The first child was found without the index as long as it was the only one.
+    if (!blocks.isIndexed(first)) this.#addToIndex(first);
+    this.#addToIndex(block);
     const neighbour = blocks.previousSibling[block];
     if (neighbour !== NONE && this.#isBeginning(neighbour, tokens, offset, count)) this.#adopt(neighbour, block);
     return block;
@@ -135,7 +134,7 @@ export class RadixTree {
 
   /** Whether a child can be found by its tokens: by the index, or as the only one. For checks. */
   canBeFound(block: BlockId): boolean {
-    return this.#index.has(block) || this.#isOnlyChild(block);
+    return this.#index.has(block) || this.order.isOnlyChild(block);
   }
 
   /** The page that a block lists for an attention group, or for SSM the first of its snapshots; NONE when there is none. */
@@ -240,11 +239,6 @@ export class RadixTree {
     return length < count && this.blocks.commonPrefix(block, tokens, offset, length) === length;
   }
 
-  /** Most blocks are. Such a one needs no index: comparing its tokens costs less than hashing those that are looked for. */
-  #isOnlyChild(block: BlockId): boolean {
-    return this.blocks.previousSibling[block] === NONE && this.blocks.nextSibling[block] === NONE;
-  }
-
   #addToIndex(block: BlockId): void {
     this.blocks.setHash(block, this.#hash);
     this.#index.insert(block);
@@ -258,7 +252,11 @@ export class RadixTree {
       this.#scopeOfRoot.delete(block);
     } else {
       this.order.remove(block);
-      if (blocks.isIndexed(block)) this.#index.remove(block);
+      if (blocks.isIndexed(block)) {
+        this.#index.remove(block);
+        blocks.forgetHash(block);
+      }
+      blocks.parent[block] = NONE;
       if (blocks.childRoot[parent] === NONE) this.#becameLeaf(parent);
     }
     blocks.destroy(block);

@@ -49,6 +49,10 @@ export class SiblingOrder {
   insert(block: BlockId): void {
     const blocks = this.#blocks;
     const parent = blocks.parent[block];
+    if (blocks.childRoot[parent] === NONE) {
+      blocks.childRoot[parent] = block;
+      return;
+    }
     const weight = weightOf(block);
     // Down to the place in the search tree that the weight allows.
     let above: BlockId = NONE;
@@ -91,6 +95,10 @@ export class SiblingOrder {
   remove(block: BlockId): void {
     const blocks = this.#blocks;
     const parent = blocks.parent[block];
+    if (this.isOnlyChild(block)) {
+      blocks.childRoot[parent] = NONE;
+      return;
+    }
     let above: BlockId = blocks.above[block];
     let wentHigher = above !== NONE && blocks.higher[above] === block;
     // Both sides are joined where the block hung.
@@ -110,6 +118,16 @@ export class SiblingOrder {
     const next = blocks.nextSibling[block];
     if (previous !== NONE) blocks.nextSibling[previous] = next;
     if (next !== NONE) blocks.previousSibling[next] = previous;
+    blocks.above[block] = NONE;
+    blocks.lower[block] = NONE;
+    blocks.higher[block] = NONE;
+    blocks.nextSibling[block] = NONE;
+    blocks.previousSibling[block] = NONE;
+  }
+
+  /** Most blocks are. */
+  isOnlyChild(block: BlockId): boolean {
+    return this.#blocks.previousSibling[block] === NONE && this.#blocks.nextSibling[block] === NONE;
   }
 
   /** Hangs `block` (NONE: nothing) where a search that comes from `above` looks for it. */

@@ -1,4 +1,5 @@
-import { grownColumn } from '../columns.ts';
+import type { ColumnPool } from '../column-pool.ts';
+import { grownRequestLength } from '../columns.ts';
 import { TokenError } from '../errors/token-error.ts';
 
 /** Identity of one piece of non-text content: 32 bytes, for instance its SHA-256. Stands where the first placeholder token would. */
@@ -9,6 +10,7 @@ export type TokenSeq = ArrayLike<number> | readonly (number | MultimodalDigest)[
 
 const DIGEST_BYTES = 32;
 const FEW_TOKENS = 16;
+const NO_VALUES = new Uint32Array(0);
 export const MAX_TOKEN = 0xffffffff;
 
 /**
@@ -18,11 +20,18 @@ export const MAX_TOKEN = 0xffffffff;
  * first is cheap and comparing digests last is exact.
  */
 export class TokenBuffer {
-  values: Uint32Array = new Uint32Array(16);
+  values: Uint32Array = NO_VALUES;
   length = 0;
   /** Tokens that there are likely to be in the end; there is room for them as soon as room is made at all. */
   expectedLength = 0;
   digests: Map<number, MultimodalDigest> | null = null;
+
+  readonly #pool: ColumnPool | null;
+
+  /** @param pool where tables of tokens come from and go to; null: from the process */
+  constructor(pool: ColumnPool | null = null) {
+    this.#pool = pool;
+  }
 
   static from(tokens: TokenSeq): TokenBuffer {
     const buffer = new TokenBuffer();
@@ -39,12 +48,11 @@ export class TokenBuffer {
     return buffer;
   }
 
-  /** A buffer of its own with the first `length` tokens. */
-  prefix(length: number): TokenBuffer {
-    const buffer = new TokenBuffer();
-    if (length > buffer.values.length) buffer.values = this.values.slice(0, length);
-    else buffer.values.set(this.values.subarray(0, length));
-    buffer.length = length;
+  /** A buffer of its own with the first `length` tokens, and room for as many as are expected as soon as it has any. */
+  prefix(length: number, expectedLength = 0, pool: ColumnPool | null = this.#pool): TokenBuffer {
+    const buffer = new TokenBuffer(pool);
+    buffer.expectedLength = expectedLength;
+    if (length > 0) buffer.append(this.values.subarray(0, length));
     this.digests?.forEach((digest, position) => {
       if (position >= length) return;
       buffer.digests ??= new Map();
@@ -57,8 +65,7 @@ export class TokenBuffer {
   append(tokens: TokenSeq): void {
     const count = tokens.length;
     const begin = this.length;
-    if (begin + count > this.values.length)
-      this.values = grownColumn(this.values, Math.max(this.values.length * 2, begin + count, this.expectedLength));
+    if (begin + count > this.values.length) this.#grow(begin + count);
     const { values } = this;
     if (tokens instanceof Uint32Array) {
       // A decode step brings one token, for which `set` has much to check.
@@ -81,6 +88,22 @@ export class TokenBuffer {
       this.#adopt(digests);
     }
     this.length += count;
+  }
+
+  /** Gives the memory back. The buffer is empty, and may be filled anew. */
+  clear(): void {
+    this.#pool?.give(this.values);
+    this.values = NO_VALUES;
+    this.length = 0;
+    this.digests = null;
+  }
+
+  #grow(needed: number): void {
+    const length = grownRequestLength(this.values.length, needed, this.expectedLength);
+    const grown = this.#pool?.take(length) ?? new Uint32Array(length);
+    grown.set(this.length === this.values.length ? this.values : this.values.subarray(0, this.length));
+    this.#pool?.give(this.values);
+    this.values = grown;
   }
 
   #adopt(digests: Map<number, MultimodalDigest> | null): void {
