@@ -53,6 +53,7 @@ export type {
 export type { PageCommand, PageDevice, PoolMemory, PoolSpec } from './ports/page-device.ts';
 export type { TierStore, TierStoreOptions } from './ports/tier-store.ts';
 // What a request is asked and tells
+export type { PoolGroupNeeds, RebalancePlan } from './rebalance/rebalance.ts';
 export type { CommitOptions } from './request/commit.ts';
 export { DropPlan } from './request/drop-plan.ts';
 export type { ForkOptions } from './request/fork.ts';

@@ -22,6 +22,7 @@ import type { PinOptions, PrefixPin } from './pin/prefix-pin.ts';
 import type { KvEventSink } from './ports/kv-event-sink.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
 import type { TierStore } from './ports/tier-store.ts';
+import { needsRebalance, type RebalancePlan, rebalance, rebalancePlan } from './rebalance/rebalance.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
 import { type GroupRules, groupRules } from './request/group-rules.ts';
@@ -264,6 +265,38 @@ export class KvCacheManager {
   }
 
   /**
+   * How the bytes of a tier would be divided anew among its pool groups, from what was evicted and asked for again, what lay idle
+   * and what found no room since they last changed, and why. Changes nothing.
+   *
+   * @throws {StateError} `unknown-tier`, or after `close`
+   */
+  rebalancePlan(tier = 0): RebalancePlan {
+    this.#checkOpen('rebalancePlan');
+    return rebalancePlan(this.#state, tier);
+  }
+
+  /** Whether `rebalance` would move anything in some tier. */
+  get needsRebalance(): boolean {
+    return !this.#state.closed && needsRebalance(this.#state);
+  }
+
+  /**
+   * Moves bytes from one pool group of a tier to another where `rebalancePlan` has such a move; call it now and then, when a pause
+   * hurts least. As for `resizeTier`, requests may be open, and active ones go on; on the device all pages of the two groups are copied
+   * to new pools, and `poolMemory` answers anew.
+   *
+   * @returns whether anything was moved. false: nothing is worth it, as far as was seen, or the device has no memory for the new
+   *   pools beside the old ones; nothing has changed then
+   */
+  async rebalance(): Promise<boolean> {
+    this.#checkOpen('rebalance');
+    this.#state.checkNotAsking('rebalance');
+    const moved = await rebalance(this.#state);
+    this.#afterCall();
+    return moved;
+  }
+
+  /**
    * To be called when the device is gone; a device whose `lost` resolves calls it by itself. Every request is suspended
    * afterwards. One that lost pages has begun again from what colder tiers hold of it: its lengths are those of the match,
    * `lostTokens` says how much is to be computed again, and its next `resume` rejects with {PagesLostError} once, then works as
@@ -463,7 +496,8 @@ function createState(
   blocks.expectedSize = numPages + (numPages >> 6) + 64;
   const matcher = new Matcher({ tree, groups, tokensPerBlock, partialReuse: enablePartialReuse, backoff: reuseMatchBackoff });
   const events = sink === undefined ? null : createRecorder(sink, config, groups, storage, tree);
-  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher, pins, events });
+  const quotas = plans.map(({ quota }) => quota);
+  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher, pins, events, quotas });
 }
 
 function createRecorder(

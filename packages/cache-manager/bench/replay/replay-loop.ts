@@ -17,8 +17,11 @@ export interface ReplayOptions {
   stateShare?: number;
   /** Tokens between the snapshots of a prompt. */
   grid?: number;
+  /** Requests between two calls of `rebalance`; 0: never. */
+  rebalanceEvery?: number;
   /** Told which request, by position in the workload, is admitted next. */
   admitting?: (index: number) => void;
+  log?: any;
 }
 
 export interface ReplayResult {
@@ -41,6 +44,8 @@ export interface ReplayResult {
   evictedPages: number[];
   missedSnapshots: number[];
   copiedSlots: number;
+  /** How often memory went from one pool group to another. */
+  moves: number;
 }
 
 /** Serves a workload in a closed loop, without regard to arrival times, on a manager whose pages hold nothing. */
@@ -67,6 +72,9 @@ class ReplayLoop {
   readonly #workload: Workload;
   readonly #hasState: boolean;
   readonly #grid: number;
+  readonly #rebalanceEvery: number;
+  #log: any;
+  #rebalanced = 0;
   readonly #admitting: (index: number) => void;
   readonly #device = new NullPageDevice();
   readonly #manager: KvCacheManager;
@@ -96,10 +104,22 @@ class ReplayLoop {
     evictedPages: [],
     missedSnapshots: [],
     copiedSlots: 0,
+    moves: 0,
   };
 
-  constructor({ workload, kind, eviction, stateShare = 0.5, grid = 1024, admitting = () => {} }: ReplayOptions) {
+  constructor({
+    workload,
+    kind,
+    eviction,
+    stateShare = 0.5,
+    grid = 1024,
+    rebalanceEvery = 0,
+    admitting = () => {},
+    log,
+  }: ReplayOptions) {
     this.#workload = workload;
+    this.#rebalanceEvery = rebalanceEvery;
+    this.#log = log;
     this.#hasState = kind === 'state';
     this.#grid = grid;
     this.#admitting = admitting;
@@ -116,6 +136,7 @@ class ReplayLoop {
       this.#serveRunning();
       await this.#admit();
       this.#finishStep();
+      await this.#rebalance();
       if (result.steps++ % 64 === 0) result.peakBytes = Math.max(result.peakBytes, memoryUsage().rss);
     }
     const { user, system } = cpuUsage(cpuStart);
@@ -130,6 +151,16 @@ class ReplayLoop {
     }
     await this.#manager.close();
     return result;
+  }
+
+  async #rebalance(): Promise<void> {
+    if (this.#rebalanceEvery === 0 || this.#next < this.#rebalanced + this.#rebalanceEvery) return;
+    this.#rebalanced = this.#next;
+    const plan = this.#manager.rebalancePlan();
+    if (!(await this.#manager.rebalance())) return;
+    this.#result.moves++;
+    this.#mayAdmit = true;
+    this.#log?.(this.#next, JSON.stringify({ ...plan.move, reason: plan.reason }), plan.groups.map((g) => `${g.slots}>${g.proposedSlots} idle ${g.idle} ev ${g.evicted} short ${g.short} peak ${g.peakUse}`).join(' | '));
   }
 
   /** Prompts that were begun, and one token for every request that answers. */

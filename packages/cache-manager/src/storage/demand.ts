@@ -82,7 +82,16 @@ export class Demand {
       this.#shortages[group] = Math.max(0, missing);
       if (missing > 0) short = true;
     }
-    return !short || this.#evictor.canFree(this.#tier, this.#shortages, this.#isShielded);
+    if (!short || this.#evictor.canFree(this.#tier, this.#shortages, this.#isShielded)) return true;
+    if (this.#tier === 0) this.#tellShortages();
+    return false;
+  }
+
+  #tellShortages(): void {
+    for (let group = 0; group < this.#shortages.length; group++) {
+      const missing = this.#shortages[group] - this.#storage.evictable(group);
+      if (missing > 0) this.#storage.traffic?.refused(group, missing);
+    }
   }
 
   /**
