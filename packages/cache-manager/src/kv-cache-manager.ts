@@ -161,7 +161,8 @@ export class KvCacheManager {
   /** The longest sequence, in tokens up to `upperBound`, that one request can reach while it has the device to itself. */
   clampSequenceLength(upperBound: number): number {
     const slots = this.#state.storage.poolGroups.map((group) => group.slots.slots);
-    return clampMaxSequenceLength(this.layout, { slots, batchSize: 1, upperBound });
+    const { commitMinSnapshot } = this.#state.config;
+    return clampMaxSequenceLength(this.layout, { slots, batchSize: 1, upperBound, commitMinSnapshot, byToken: true });
   }
 
   /**

@@ -160,7 +160,13 @@ class ReplayLoop {
     if (!(await this.#manager.rebalance())) return;
     this.#result.moves++;
     this.#mayAdmit = true;
-    this.#log?.(this.#next, JSON.stringify({ ...plan.move, reason: plan.reason }), plan.groups.map((g) => `${g.slots}>${g.proposedSlots} idle ${g.idle} ev ${g.evicted} short ${g.short} peak ${g.peakUse}`).join(' | '));
+    this.#log?.(
+      this.#next,
+      JSON.stringify({ ...plan.move, reason: plan.reason }),
+      plan.groups
+        .map((g) => `${g.slots}>${g.proposedSlots} idle ${g.idle} ev ${g.evicted} short ${g.short} peak ${g.peakUse}`)
+        .join(' | '),
+    );
   }
 
   /** Prompts that were begun, and one token for every request that answers. */

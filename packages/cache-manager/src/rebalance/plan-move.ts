@@ -129,7 +129,8 @@ function reasonFor(
 ): MoveReason | null {
   if (taker.short > 0) return 'requests';
   if (seen.lost === 0 && doubt === 0) return 'idle';
-  if (taker.returned < LEAST_RETURNED || seen.lost > giver.gone || seen.lost > (giver.slots - giver.idle) * MOST_GIVEN) return null;
+  if (taker.returned < LEAST_RETURNED || seen.lost > giver.gone || seen.lost > (giver.slots - giver.idle) * MOST_GIVEN)
+    return null;
   const error = Math.sqrt(sumOf(taker.variances.slice(0, step)) + ratio * ratio * seen.variance);
   return seen.gain >= leastGain && seen.gain - ratio * seen.loss >= error ? 'misses' : null;
 }
