@@ -82,7 +82,14 @@ export function planMove(needs: readonly GroupNeeds[], rules: MoveRules): Move |
     for (let from = 0; from < needs.length; from++) if (from !== to) addMoves(moves, needs, rules, from, to);
   }
   const forRequests = moves.filter((move) => move.reason === 'requests');
-  if (forRequests.length > 0) return best(forRequests, ({ loss }) => -loss);
+  if (forRequests.length > 0) {
+    const helps = ({ to, slots }: Move) => Math.min(needs[to].short, slots[to] - needs[to].slots);
+    const most = Math.max(...forRequests.map(helps));
+    return best(
+      forRequests.filter((move) => helps(move) === most),
+      ({ loss }) => -loss,
+    );
+  }
   const ofIdle = moves.filter((move) => move.reason === 'idle');
   if (ofIdle.length > 0) return best(ofIdle, ({ grains }) => grains);
   return best(moves, ({ gain, loss }) => gain - loss);
