@@ -4,6 +4,7 @@ import type { ManagerState } from '../manager-state.ts';
 import { noteShortMatch } from '../rebalance/note-missed.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { GroupRules } from './group-rules.ts';
+import { matchLimits } from './match-limits.ts';
 import { countMissed } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 
@@ -19,6 +20,7 @@ interface Ruled {
 export function claimMatch(state: RequestState): void {
   const { manager, matched } = state;
   if (state.depths.path > matched) countMissed(manager, matched);
+  state.limits = matchLimits(manager, state.lookedUp ?? state.depths.path);
   noteShortMatch(manager, state.lookedUp ?? 0, matched);
   if (matched === 0) return;
   const { matcher } = manager;
