@@ -22,6 +22,7 @@ import type { PinOptions, PrefixPin } from './pin/prefix-pin.ts';
 import type { KvEventSink } from './ports/kv-event-sink.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
 import type { TierStore } from './ports/tier-store.ts';
+import { noteShortMatch } from './rebalance/note-short-match.ts';
 import { needsRebalance, type RebalancePlan, rebalance, rebalancePlan } from './rebalance/rebalance.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
@@ -215,6 +216,7 @@ export class KvCacheManager {
       retention,
     });
     claimMatch(request);
+    noteShortMatch(this.#state, lookedUp ?? 0, matched);
     open.add(request);
     this.#afterCall();
     return new KvCache(request, this.#afterCall);

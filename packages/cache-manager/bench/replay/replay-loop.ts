@@ -21,7 +21,6 @@ export interface ReplayOptions {
   rebalanceEvery?: number;
   /** Told which request, by position in the workload, is admitted next. */
   admitting?: (index: number) => void;
-  log?: any;
 }
 
 export interface ReplayResult {
@@ -73,7 +72,7 @@ class ReplayLoop {
   readonly #hasState: boolean;
   readonly #grid: number;
   readonly #rebalanceEvery: number;
-  #log: any;
+  /** Position of the next request when `rebalance` was last called. */
   #rebalanced = 0;
   readonly #admitting: (index: number) => void;
   readonly #device = new NullPageDevice();
@@ -115,11 +114,9 @@ class ReplayLoop {
     grid = 1024,
     rebalanceEvery = 0,
     admitting = () => {},
-    log,
   }: ReplayOptions) {
     this.#workload = workload;
     this.#rebalanceEvery = rebalanceEvery;
-    this.#log = log;
     this.#hasState = kind === 'state';
     this.#grid = grid;
     this.#admitting = admitting;
@@ -153,20 +150,13 @@ class ReplayLoop {
     return result;
   }
 
+  /** Between two steps, now and then. */
   async #rebalance(): Promise<void> {
     if (this.#rebalanceEvery === 0 || this.#next < this.#rebalanced + this.#rebalanceEvery) return;
     this.#rebalanced = this.#next;
-    const plan = this.#manager.rebalancePlan();
     if (!(await this.#manager.rebalance())) return;
     this.#result.moves++;
     this.#mayAdmit = true;
-    this.#log?.(
-      this.#next,
-      JSON.stringify({ ...plan.move, reason: plan.reason }),
-      plan.groups
-        .map((g) => `${g.slots}>${g.proposedSlots} idle ${g.idle} ev ${g.evicted} short ${g.short} peak ${g.peakUse}`)
-        .join(' | '),
-    );
   }
 
   /** Prompts that were begun, and one token for every request that answers. */

@@ -57,6 +57,10 @@ describe('memory moves', () => {
     expect(planMove([group({ short: 3 }), group({ peakUse: 25 })], RULES)).toBeNull();
     expect(planMove([group({ short: 3 }), group({ floor: 31 })], RULES)).toBeNull();
     expect(planMove([group({ short: 3 }), group({ short: 1 })], RULES)).toBeNull();
+    expect(planMove([group({ short: 30 }), group()], RULES)?.slots).toEqual([48, 16]);
+    expect(planMove([group({ short: 32 }), group()], RULES)).toBeNull();
+    expect(planMove([group({ short: 3 }), group({ peakUse: 15 })], RULES)).toBeNull();
+    expect(planMove([group({ short: 3 }), group({ peakUse: 14 })], RULES)?.slots).toEqual([36, 28]);
   });
 });
 

@@ -62,6 +62,8 @@ export interface Move {
 
 /** A group that gives keeps so many times what requests had at most: it is not to be short next. */
 const SPARE_USE = 1.25;
+/** One that gives to requests keeps as many slots for its cache as for requests: else overload would leave no cache. */
+const SPARE_FOR_REQUESTS = 2;
 /** The part of what a group uses that it gives at most at a time. */
 const MOST_GIVEN = 0.25;
 /** Fewer pages that came back prove nothing. */
@@ -108,7 +110,8 @@ function addMoves(moves: Move[], needs: readonly GroupNeeds[], rules: MoveRules,
   if (giver.short > 0 || (taker.short === 0 && taker.returned === 0)) return;
   const given = grainsFor(giver.slots, giver.slotSizes, granularity);
   const taken = grainsFor(taker.slots, taker.slotSizes, granularity) + unusedGrains(needs, rules);
-  const floor = Math.max(giver.floor, Math.ceil(giver.peakUse * SPARE_USE));
+  if (taker.short > 0 && !couldServe(needs, rules, to)) return;
+  const floor = keeps(giver, taker);
   for (let step = 1; step <= taker.gains.length && step * stepGrains < given; step++) {
     const grains = step * stepGrains;
     const left = maxSlotsIn(given - grains, giver.slotSizes, granularity);
@@ -124,6 +127,24 @@ function addMoves(moves: Move[], needs: readonly GroupNeeds[], rules: MoveRules,
     if (reason !== null) moves.push({ from, to, grains, slots, gain, loss: loss.mean, reason });
     if (reason === 'requests' && grown >= taker.slots + taker.short) return;
   }
+}
+
+/** Slots that a group keeps when it gives to another. */
+function keeps(giver: GroupNeeds, taker: GroupNeeds): number {
+  return Math.max(giver.floor, Math.ceil(giver.peakUse * (taker.short > 0 ? SPARE_FOR_REQUESTS : SPARE_USE)));
+}
+
+/** Whether all others together could give what requests wanted of a group: nothing moves for a request that can never fit. */
+function couldServe(needs: readonly GroupNeeds[], rules: MoveRules, to: number): boolean {
+  const { granularity } = rules;
+  const taker = needs[to];
+  let grains = grainsFor(taker.slots, taker.slotSizes, granularity) + unusedGrains(needs, rules);
+  needs.forEach((giver, group) => {
+    if (group === to || giver.short > 0) return;
+    const kept = grainsFor(keeps(giver, taker), giver.slotSizes, granularity);
+    grains += Math.max(0, grainsFor(giver.slots, giver.slotSizes, granularity) - kept);
+  });
+  return maxSlotsIn(grains, taker.slotSizes, granularity) >= taker.slots + taker.short;
 }
 
 /** What speaks for a move; null when nothing does, or not enough. */

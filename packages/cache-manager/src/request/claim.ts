@@ -1,7 +1,6 @@
 import { divUp } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
-import { noteShortMatch } from '../rebalance/note-missed.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { GroupRules } from './group-rules.ts';
 import { matchLimits } from './match-limits.ts';
@@ -21,7 +20,6 @@ export function claimMatch(state: RequestState): void {
   const { manager, matched } = state;
   if (state.depths.path > matched) countMissed(manager, matched);
   state.limits = matchLimits(manager, state.lookedUp ?? state.depths.path);
-  noteShortMatch(manager, state.lookedUp ?? 0, matched);
   if (matched === 0) return;
   const { matcher } = manager;
   const fullBlocks = Math.floor(matched / manager.config.tokensPerBlock);

@@ -38,7 +38,8 @@ export function matchLimits({ matcher, config }: ManagerState, lookedUp: number)
     for (const { rules, endpoint } of matcher.groupEnds(allowed)) {
       if (endpoint >= allowed) continue;
       const reason = rules.kind === 'ssm' ? 'no-snapshot' : rules.windowSize === null ? 'pages-missing' : 'window-missing';
-      limits.push({ reason, groupId: rules.id, endpoint });
+      // Another path may have taken the match further than the one that is known longest.
+      limits.push({ reason, groupId: rules.id, endpoint: Math.max(endpoint, usable) });
     }
   }
   limits.sort((a, b) => b.endpoint - a.endpoint);

@@ -390,6 +390,11 @@ class Run {
     const request = this.#oracle?.create(tokens, scopeName(scope));
     const cast = { player, prompt: tokens, scope, model: request, ended: false };
     this.#cast.push(cast);
+    const { matchDepths, matchLimits } = player.kv;
+    expect(matchLimits.length > 0, 'a short match has a reason').toBe(matchDepths.usable < tokens.length);
+    const ends = [tokens.length, ...matchLimits.map(({ endpoint }) => endpoint)];
+    expect(ends.at(-1)).toBe(matchDepths.usable);
+    expect(ends).toEqual([...ends].sort((a, b) => b - a));
     if (request === undefined) return cast;
     const { path, withoutState, usable } = request.match;
     expect(player.kv.matchDepths).toEqual({ path, withoutState, usable });
