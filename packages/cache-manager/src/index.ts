@@ -52,8 +52,10 @@ export type {
 } from './ports/kv-event-sink.ts';
 export type { PageCommand, PageDevice, PoolMemory, PoolSpec } from './ports/page-device.ts';
 export type { TierStore, TierStoreOptions } from './ports/tier-store.ts';
-// What a request is asked and tells
+// How memory is shared out anew
+export type { MoveReason } from './rebalance/plan-move.ts';
 export type { PoolGroupNeeds, RebalancePlan } from './rebalance/rebalance.ts';
+// What a request is asked and tells
 export type { CommitOptions } from './request/commit.ts';
 export { DropPlan } from './request/drop-plan.ts';
 export type { ForkOptions } from './request/fork.ts';
