@@ -108,7 +108,7 @@ export class ManagerState {
     this.needs = parts.storage.tiers.map(({ kind, groups }, tier) => {
       const slotSizes =
         tier === 0 ? parts.storage.poolGroups.map((group) => group.poolSlotBytes) : groups.map((group) => [group.slotBytes]);
-      return new TierNeeds({ kind, groups, slotSizes, quota: parts.quotas[tier], passesDown: parts.storage.passesDown(tier) });
+      return new TierNeeds({ kind, groups, slotSizes, quota: parts.quotas[tier], passesDown: groups[0]?.passesDown ?? false });
     });
     const { storage, tree, events } = parts;
     parts.storage.traffic = new TierTraffic({ storage, recorder: this.recorder, events, needs: this.needs, blocks: tree.blocks });
