@@ -52,15 +52,20 @@ export type {
 } from './ports/kv-event-sink.ts';
 export type { PageCommand, PageDevice, PoolMemory, PoolSpec } from './ports/page-device.ts';
 export type { TierStore, TierStoreOptions } from './ports/tier-store.ts';
+// How memory is shared out anew
+export type { MoveReason } from './rebalance/plan-move.ts';
+export type { PoolGroupNeeds, RebalancePlan } from './rebalance/rebalance.ts';
 // What a request is asked and tells
 export type { CommitOptions } from './request/commit.ts';
 export { DropPlan } from './request/drop-plan.ts';
 export type { ForkOptions } from './request/fork.ts';
 export type { MatchDepths } from './request/match.ts';
+export type { MatchLimit, MatchLimitReason } from './request/match-limits.ts';
 export type { PriorityFn } from './request/priority.ts';
 export type { RetentionRange } from './request/retention.ts';
 export type { GroupReuseStatus } from './request/reuse-status.ts';
 export type { ResumeOptions } from './request/selection.ts';
+export type { SnapshotPointsOptions } from './request/snapshot-points.ts';
 // Statistics
 export type { PageCounts, SnapshotLookups } from './statistics/page-counts.ts';
 export type { PoolGroupPeaks } from './statistics/pool-group-peaks.ts';

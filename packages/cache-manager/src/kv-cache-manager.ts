@@ -22,6 +22,8 @@ import type { PinOptions, PrefixPin } from './pin/prefix-pin.ts';
 import type { KvEventSink } from './ports/kv-event-sink.ts';
 import type { PageDevice, PoolMemory } from './ports/page-device.ts';
 import type { TierStore } from './ports/tier-store.ts';
+import { noteShortMatch } from './rebalance/note-short-match.ts';
+import { needsRebalance, type RebalancePlan, rebalance, rebalancePlan } from './rebalance/rebalance.ts';
 import { claimMatch } from './request/claim.ts';
 import { close as closeRequest } from './request/commit.ts';
 import { type GroupRules, groupRules } from './request/group-rules.ts';
@@ -161,7 +163,8 @@ export class KvCacheManager {
   /** The longest sequence, in tokens up to `upperBound`, that one request can reach while it has the device to itself. */
   clampSequenceLength(upperBound: number): number {
     const slots = this.#state.storage.poolGroups.map((group) => group.slots.slots);
-    return clampMaxSequenceLength(this.layout, { slots, batchSize: 1, upperBound });
+    const { commitMinSnapshot } = this.#state.config;
+    return clampMaxSequenceLength(this.layout, { slots, batchSize: 1, upperBound, commitMinSnapshot, byToken: true });
   }
 
   /**
@@ -214,6 +217,7 @@ export class KvCacheManager {
       retention,
     });
     claimMatch(request);
+    noteShortMatch(this.#state, lookedUp ?? 0, matched);
     open.add(request);
     this.#afterCall();
     return new KvCache(request, this.#afterCall);
@@ -262,6 +266,38 @@ export class KvCacheManager {
     const resized = await resizeTier(this.#state, tier, quota);
     this.#afterCall();
     return resized;
+  }
+
+  /**
+   * How the bytes of a tier would be divided anew among its pool groups, from what was evicted and asked for again, what lay idle
+   * and what found no room since they last changed, and why. Changes nothing.
+   *
+   * @throws {StateError} `unknown-tier`, or after `close`
+   */
+  rebalancePlan(tier = 0): RebalancePlan {
+    this.#checkOpen('rebalancePlan');
+    return rebalancePlan(this.#state, tier);
+  }
+
+  /** Whether `rebalance` would move anything in some tier. */
+  get needsRebalance(): boolean {
+    return !this.#state.closed && needsRebalance(this.#state);
+  }
+
+  /**
+   * Moves bytes from one pool group of a tier to another where `rebalancePlan` has such a move; call it now and then, when a pause
+   * hurts least. As for `resizeTier`, requests may be open, and active ones go on; on the device all pages of the two groups are copied
+   * to new pools, and `poolMemory` answers anew.
+   *
+   * @returns whether anything was moved. false: nothing is worth it, as far as was seen, or the device has no memory for the new
+   *   pools beside the old ones; nothing has changed then
+   */
+  async rebalance(): Promise<boolean> {
+    this.#checkOpen('rebalance');
+    this.#state.checkNotAsking('rebalance');
+    const moved = await rebalance(this.#state);
+    this.#afterCall();
+    return moved;
   }
 
   /**
@@ -466,7 +502,8 @@ function createState(
   blocks.expectedSize = numPages + (numPages >> 6) + 64;
   const matcher = new Matcher({ tree, groups, tokensPerBlock, partialReuse: enablePartialReuse, backoff: reuseMatchBackoff });
   const events = sink === undefined ? null : createRecorder(sink, config, groups, storage, tree);
-  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher, pins, events });
+  const quotas = plans.map(({ quota }) => quota);
+  return new ManagerState({ config, lifecycles, layout, groups, storage, tree, matcher, pins, events, quotas });
 }
 
 function createRecorder(

@@ -8,6 +8,7 @@ import { type DropPlan, planCommittedBlockDrop } from './request/drop-plan.ts';
 import { type ForkOptions, fork } from './request/fork.ts';
 import type { GroupState } from './request/group-state.ts';
 import type { MatchDepths } from './request/match.ts';
+import type { MatchLimit } from './request/match-limits.ts';
 import { prefetch } from './request/prefetch.ts';
 import { commitQuietly, resizeQuietly } from './request/quiet-step.ts';
 import type { RequestState } from './request/request-state.ts';
@@ -15,6 +16,7 @@ import { resize } from './request/resize.ts';
 import { resume } from './request/resume.ts';
 import { type GroupReuseStatus, reuseStatus } from './request/reuse-status.ts';
 import type { ResumeOptions } from './request/selection.ts';
+import { type SnapshotPointsOptions, snapshotPoints } from './request/snapshot-points.ts';
 import type { TokenSeq } from './tree/token-seq.ts';
 
 /**
@@ -79,6 +81,25 @@ export class KvCache {
   /** Why the match is as long as it is. */
   get matchDepths(): Readonly<MatchDepths> {
     return this.#state.depths;
+  }
+
+  /**
+   * What shortened the match of the prompt, the mildest first, with the group that lacked something and how far it alone would have
+   * allowed. Empty when all tokens were found. As of the opening, or of the last loss of pages.
+   */
+  get matchLimits(): readonly MatchLimit[] {
+    return this.#state.limits;
+  }
+
+  /**
+   * The token counts behind `numCommittedTokens` at which a commit with `snapshot: true` is worth it, ascending: end the chunks of the
+   * prompt there. They are where the path was known and could not be used, at turn borders, on a grid, before the last token of the prompt
+   * and at its end. Empty without recurrent state and windows: then a match can end anywhere.
+   *
+   * @throws {StateError} `invalid-snapshot-points`
+   */
+  snapshotPoints(options: SnapshotPointsOptions = {}): number[] {
+    return snapshotPoints(this.#state, options);
   }
 
   /**

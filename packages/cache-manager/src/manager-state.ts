@@ -5,6 +5,7 @@ import { ColumnPool } from './column-pool.ts';
 import type { EventRecorder } from './events/event-recorder.ts';
 import { MAX_PRIORITY } from './eviction/lru-queue.ts';
 import type { PinTable } from './pin/pin-table.ts';
+import { TierNeeds } from './rebalance/tier-needs.ts';
 import type { GroupRules } from './request/group-rules.ts';
 import { losePages } from './request/lose-pages.ts';
 import type { Matcher } from './request/match.ts';
@@ -57,6 +58,8 @@ export class ManagerState {
   readonly recorder: StatisticsRecorder;
   /** Index = tier. */
   readonly peaks: readonly PeakGauge[];
+  /** What each tier was short of; index = tier. */
+  readonly needs: readonly TierNeeds[];
   /** Null when nobody listens. */
   readonly events: EventRecorder | null;
   closed = false;
@@ -75,6 +78,8 @@ export class ManagerState {
     matcher: Matcher;
     pins: PinTable;
     events: EventRecorder | null;
+    /** Bytes of each tier, as planned. */
+    quotas: readonly number[];
   }) {
     this.config = parts.config;
     this.lifecycles = parts.lifecycles;
@@ -105,7 +110,13 @@ export class ManagerState {
     this.peaks = parts.storage.tiers.map(({ groups }) => new PeakGauge(groups));
     this.pins = parts.pins;
     this.events = parts.events;
-    parts.storage.traffic = new TierTraffic(parts.storage, this.recorder, parts.events);
+    this.needs = parts.storage.tiers.map(({ kind, groups }, tier) => {
+      const slotSizes =
+        tier === 0 ? parts.storage.poolGroups.map((group) => group.poolSlotBytes) : groups.map((group) => [group.slotBytes]);
+      return new TierNeeds({ kind, groups, slotSizes, quota: parts.quotas[tier], passesDown: groups[0]?.passesDown ?? false });
+    });
+    const { storage, tree, events } = parts;
+    parts.storage.traffic = new TierTraffic({ storage, recorder: this.recorder, events, needs: this.needs, blocks: tree.blocks });
   }
 
   /** Whether a caller's priority function is asked now. */
@@ -116,6 +127,7 @@ export class ManagerState {
   /** What follows every call that may have changed something: peaks are sampled, events go out. */
   afterCall(): void {
     for (const gauge of this.peaks) gauge.sample();
+    for (const needs of this.needs) needs.sample();
     this.events?.flush();
   }
 

@@ -27,6 +27,7 @@ export {
 export { batchSlots } from './planning/batch-slots.ts';
 export { type ClampRequest, clampMaxSequenceLength } from './planning/clamp-max-sequence-length.ts';
 export { type FittingRequestsOptions, fittingRequests } from './planning/fitting-requests.ts';
+export { grainsFor, maxSlotsIn } from './planning/grains.ts';
 export { type BatchRules, minDeviceSlots, structuralFloors } from './planning/min-slots.ts';
 export { planSlots, planTier, type SlotPlanConfig, type TierPlan, type TierPlanOptions } from './planning/plan-slots.ts';
 export { requestPages } from './planning/request-pages.ts';

@@ -16,7 +16,7 @@ const GRAIN = 2 << 20;
  * part of all bytes that holds state: a half gives one state for every 512 tokens.
  */
 export function replayConfig(kind: ModelKind, capacity: number, stateShare: number): CacheConfig {
-  const pageBytes = Math.max(64, (8 * GRAIN * BLOCK_TOKENS) / capacity);
+  const pageBytes = (32 * GRAIN * BLOCK_TOKENS) / capacity;
   const attentionBytes = (capacity / BLOCK_TOKENS) * pageBytes;
   const layers: LayerConfig[] = [{ type: 'attention', layerId: 0, buffers: [{ role: 'kv', size: pageBytes }] }];
   if (kind === 'window') {

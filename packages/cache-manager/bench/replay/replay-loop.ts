@@ -17,6 +17,8 @@ export interface ReplayOptions {
   stateShare?: number;
   /** Tokens between the snapshots of a prompt. */
   grid?: number;
+  /** Requests between two calls of `rebalance`; 0: never. */
+  rebalanceEvery?: number;
   /** Told which request, by position in the workload, is admitted next. */
   admitting?: (index: number) => void;
 }
@@ -37,6 +39,8 @@ export interface ReplayResult {
   evictedPages: number[];
   missedSnapshots: number[];
   copiedSlots: number;
+  /** How often memory went from one pool group to another. */
+  moves: number;
 }
 
 /** Serves a workload in a closed loop, without regard to arrival times, on a manager whose pages hold nothing. */
@@ -65,6 +69,9 @@ class ReplayLoop {
   readonly #workload: Workload;
   readonly #hasState: boolean;
   readonly #grid: number;
+  readonly #rebalanceEvery: number;
+  /** Position of the next request when `rebalance` was last called. */
+  #rebalanced = 0;
   readonly #admitting: (index: number) => void;
   readonly #device = new NullPageDevice();
   readonly #manager: KvCacheManager;
@@ -90,10 +97,20 @@ class ReplayLoop {
     evictedPages: [],
     missedSnapshots: [],
     copiedSlots: 0,
+    moves: 0,
   };
 
-  constructor({ workload, kind, eviction, stateShare = 0.5, grid = 1024, admitting = () => {} }: ReplayOptions) {
+  constructor({
+    workload,
+    kind,
+    eviction,
+    stateShare = 0.5,
+    grid = 1024,
+    rebalanceEvery = 0,
+    admitting = () => {},
+  }: ReplayOptions) {
     this.#workload = workload;
+    this.#rebalanceEvery = rebalanceEvery;
     this.#hasState = kind === 'state';
     this.#grid = grid;
     this.#admitting = admitting;
@@ -108,6 +125,7 @@ class ReplayLoop {
       this.#serveRunning();
       await this.#admit();
       this.#finishStep();
+      await this.#rebalance();
       if (result.steps++ % 64 === 0) result.peakBytes = Math.max(result.peakBytes, memoryUsage().rss);
     }
     const { groups } = this.#manager.statistics();
@@ -119,6 +137,15 @@ class ReplayLoop {
     }
     await this.#manager.close();
     return result;
+  }
+
+  /** Between two steps, now and then. */
+  async #rebalance(): Promise<void> {
+    if (this.#rebalanceEvery === 0 || this.#next < this.#rebalanced + this.#rebalanceEvery) return;
+    this.#rebalanced = this.#next;
+    if (!(await this.#manager.rebalance())) return;
+    this.#result.moves++;
+    this.#mayAdmit = true;
   }
 
   /** Prompts that were begun, and one token for every request that answers. */

@@ -24,14 +24,27 @@ interface Kind {
   kind: ModelKind;
   /** Part of all memory that holds recurrent state. */
   stateShare: number;
+  /** Requests between two calls of `rebalance`; left out: never. */
+  rebalanceEvery?: number;
 }
 
-/** The state kinds have the same bytes: one state for every 512 tokens of attention, or half of that and more attention. */
+/** Between two of that many requests a pause would hurt little. */
+const REBALANCE_EVERY = 50;
+
+/**
+ * The state kinds have the same bytes: one state for every 512 tokens of attention, or half of that and more attention; and splits that
+ * are wrong in either way, left alone or rebalanced.
+ */
 const KINDS: readonly Kind[] = [
   { name: 'full', kind: 'full', stateShare: 0 },
   { name: 'window', kind: 'window', stateShare: 0 },
   { name: 'state', kind: 'state', stateShare: 0.5 },
   { name: 'state-quarter', kind: 'state', stateShare: 0.25 },
+  { name: 'state-rebalanced', kind: 'state', stateShare: 0.5, rebalanceEvery: REBALANCE_EVERY },
+  { name: 'state-sixteenth', kind: 'state', stateShare: 0.0625 },
+  { name: 'state-sixteenth-rebalanced', kind: 'state', stateShare: 0.0625, rebalanceEvery: REBALANCE_EVERY },
+  { name: 'state-three-quarters', kind: 'state', stateShare: 0.75 },
+  { name: 'state-three-quarters-rebalanced', kind: 'state', stateShare: 0.75, rebalanceEvery: REBALANCE_EVERY },
 ];
 const POLICIES = ['lru', 'cost-aware', 'foresight'] as const;
 type Policy = (typeof POLICIES)[number];
@@ -125,7 +138,10 @@ async function replayWith(workload: Workload, kind: Kind, policy: Policy): Promi
   if (policy !== 'foresight')
     await replay({ workload: warmUp(workload), kind: kind.kind, stateShare: kind.stateShare, eviction: policy });
   gc?.();
-  if (policy !== 'foresight') return replay({ workload, kind: kind.kind, stateShare: kind.stateShare, eviction: policy });
+  if (policy !== 'foresight') {
+    const { kind: layers, stateShare, rebalanceEvery } = kind;
+    return replay({ workload, kind: layers, stateShare, rebalanceEvery, eviction: policy });
+  }
   const foresight = new Foresight(workload.requests);
   return replay({
     workload,

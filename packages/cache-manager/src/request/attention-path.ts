@@ -8,7 +8,7 @@ import type { GroupRules } from './group-rules.ts';
  * block that hangs from it, is judged without walking it again.
  */
 export class AttentionPath {
-  readonly #rules: GroupRules;
+  readonly rules: GroupRules;
   readonly #tree: RadixTree;
   /** Entry n: the last of the first n blocks whose page does not cover it whole, NONE when all are covered. */
   #lastGap = new Int32Array(65).fill(NONE);
@@ -16,14 +16,14 @@ export class AttentionPath {
   #firstSinkGap = 0;
 
   constructor(rules: GroupRules, tree: RadixTree) {
-    this.#rules = rules;
+    this.rules = rules;
     this.#tree = tree;
   }
 
   /** Reads the first `numBlocks` blocks of `path`. */
   read(path: Int32Array, numBlocks: number): void {
     if (numBlocks >= this.#lastGap.length) this.#lastGap = grownColumn(this.#lastGap, path.length + 1);
-    const { id, numSinkBlocks, tokensPerBlock } = this.#rules;
+    const { id, numSinkBlocks, tokensPerBlock } = this.rules;
     const lastGap = this.#lastGap;
     let gap = NONE;
     this.#firstSinkGap = numBlocks;
@@ -41,7 +41,7 @@ export class AttentionPath {
    * blocks of the path; the beginning of that block, or less, when there is none.
    */
   endInBlock(level: number, block: BlockId, end: number): number {
-    const rules = this.#rules;
+    const rules = this.rules;
     const begin = level * rules.tokensPerBlock;
     const sinkEnd = rules.staleBegin(end);
     const windowBegin = rules.staleEnd(end);

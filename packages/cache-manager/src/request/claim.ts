@@ -3,6 +3,7 @@ import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { GroupRules } from './group-rules.ts';
+import { matchLimits } from './match-limits.ts';
 import { countMissed } from './page-uses.ts';
 import type { RequestState } from './request-state.ts';
 
@@ -18,6 +19,7 @@ interface Ruled {
 export function claimMatch(state: RequestState): void {
   const { manager, matched } = state;
   if (state.depths.path > matched) countMissed(manager, matched);
+  state.limits = matchLimits(manager, state.lookedUp ?? state.depths.path);
   if (matched === 0) return;
   const { matcher } = manager;
   const fullBlocks = Math.floor(matched / manager.config.tokensPerBlock);

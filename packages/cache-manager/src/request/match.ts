@@ -46,6 +46,8 @@ export class Matcher {
   /** The sibling that the best path ends in, NONE while that is the path of equal blocks. */
   #bestSibling: BlockId = NONE;
   #bestLevel = NONE;
+  /** The sibling in which the common beginning ends, if it goes beyond the path of equal blocks. */
+  #longestSibling: BlockId = NONE;
   /** Whether the best sibling has the optional state at its end. */
   #bestHasState = false;
 
@@ -76,6 +78,7 @@ export class Matcher {
     depths.usable = 0;
     this.#bestSibling = NONE;
     this.#bestLevel = NONE;
+    this.#longestSibling = NONE;
     this.#bestHasState = false;
     this.#equalReach = 0;
     if (root === NONE || tokens.length === 0) return 0;
@@ -99,6 +102,38 @@ export class Matcher {
   /** The block of the match at an ordinal, below `divUp(usable, tokensPerBlock)`. */
   blockAt(ordinal: number): BlockId {
     return this.#path[ordinal];
+  }
+
+  /**
+   * How far each required group alone would have allowed the last match, on the path with the longest common beginning.
+   *
+   * @param limit tokens of that path that count, above 0
+   */
+  groupEnds(limit: number): { rules: GroupRules; endpoint: number }[] {
+    const ends = this.#attention.map((attention) => ({
+      rules: attention.rules,
+      endpoint: this.#groupEnd(limit, (level, block, end) => attention.endInBlock(level, block, end)),
+    }));
+    const state = this.#requiredState;
+    if (state === undefined) return ends;
+    const tokensPerBlock = this.#tokensPerBlock;
+    const endpoint = this.#groupEnd(limit, (level, block, end) => {
+      const begin = level * tokensPerBlock;
+      return begin + this.#tree.largestSnapshot(block, state.id, end - begin);
+    });
+    return [...ends, { rules: state, endpoint }];
+  }
+
+  /** The furthest end up to `limit` that `endInBlock` names behind the beginning of its block; 0 when there is none. */
+  #groupEnd(limit: number, endInBlock: (level: number, block: BlockId, end: number) => number): number {
+    const tokensPerBlock = this.#tokensPerBlock;
+    const last = divUp(this.depths.path, tokensPerBlock) - 1;
+    for (let level = divUp(limit, tokensPerBlock) - 1; level >= 0; level--) {
+      const block = level === last && this.#longestSibling !== NONE ? this.#longestSibling : this.#path[level];
+      const end = endInBlock(level, block, Math.min(limit, (level + 1) * tokensPerBlock));
+      if (end > level * tokensPerBlock) return end;
+    }
+    return 0;
   }
 
   /** Follows equal blocks; the last one may be a partial block that equals the rest. */
@@ -215,7 +250,10 @@ export class Matcher {
 
   #considerSibling(level: number, sibling: BlockId, end: number): void {
     const { depths } = this;
-    depths.path = Math.max(depths.path, end);
+    if (end > depths.path) {
+      depths.path = end;
+      this.#longestSibling = sibling;
+    }
     const begin = level * this.#tokensPerBlock;
     const limit = end - this.#backoff;
     this.#considerEqual(Math.min(limit, begin));

@@ -2,6 +2,7 @@ import { NONE } from '../columns.ts';
 import { ANSWER, PASSED, PROMPT_BODY, PROMPT_END, pageUse } from '../eviction/page-use.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { PageId } from '../page/page-table.ts';
+import { noteMissed } from '../rebalance/note-missed.ts';
 import type { BlockId } from '../tree/block-table.ts';
 import type { GroupRules } from './group-rules.ts';
 import type { GroupState } from './group-state.ts';
@@ -18,6 +19,7 @@ export function markListed(state: RequestState, group: GroupState, ordinal: numb
   // That a path comes back says nothing of windows and snapshots: few of them would have been of use.
   if (group.rules.windowSize !== null) return;
   const { storage, tree } = state.manager;
+  noteMissed(state.manager, group.rules, block, group.rules.tokensPerBlock);
   if (storage.wanted(group.rules.id, tree.blocks.pathHash[block])) state.returnedEnd = ordinal + 1;
 }
 

@@ -226,7 +226,8 @@ function linkAll(state: RequestState, wanted: readonly TailPage[], ordinal: numb
 }
 
 function linkCopies(state: RequestState, wanted: readonly TailPage[], ordinal: number, inBlock: number): void {
-  const { storage, commands, evictor, offload, missedSnapshots } = state.manager;
+  const { manager } = state;
+  const { storage, commands, evictor, offload, missedSnapshots } = manager;
   // Not its columns: they are others once the table grows.
   const { pages } = storage;
   /** Copies on the device. */
@@ -245,6 +246,7 @@ function linkCopies(state: RequestState, wanted: readonly TailPage[], ordinal: n
     const coldSlot = evictor.slotForCopy(page, priority);
     if (coldSlot === NONE) {
       missedSnapshots[id]++;
+      if (group.rules.kind === 'ssm') manager.needs[0].refused(poolGroup, 1);
       continue;
     }
     const copy = storage.createCold(id, priority, coldSlot);
@@ -258,7 +260,7 @@ function linkCopies(state: RequestState, wanted: readonly TailPage[], ordinal: n
   } catch (error) {
     // The commit stands without them, as it does for want of a slot.
     for (const { group } of copies) missedSnapshots[group.rules.id]++;
-    state.manager.refusedCopy = { error };
+    manager.refusedCopy = { error };
     copies.length = 0;
   }
   const made = [...copies, ...coldCopies];

@@ -7,6 +7,7 @@ import type { BlockId } from '../tree/block-table.ts';
 import type { TokenBuffer } from '../tree/token-seq.ts';
 import { GroupState } from './group-state.ts';
 import type { MatchDepths } from './match.ts';
+import type { MatchLimit } from './match-limits.ts';
 import type { PriorityFn } from './priority.ts';
 import { QuietReach } from './quiet-step.ts';
 import type { Retention } from './retention.ts';
@@ -28,6 +29,8 @@ export class RequestState {
   readonly scope: string;
   groups: readonly GroupState[];
   depths: Readonly<MatchDepths>;
+  /** What shortened the match, when it was claimed. */
+  limits: readonly MatchLimit[] = [];
   /** Tokens of the match. */
   matched: number;
   /** Tokens of the prompt that was looked up; null when none was. */

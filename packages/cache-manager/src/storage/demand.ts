@@ -87,7 +87,16 @@ export class Demand {
     }
     if (!short) return true;
     this.#evictor.checkPolicies(this.#tier);
-    return this.#evictor.canFree(this.#tier, this.#shortages, this.#isShielded);
+    if (this.#evictor.canFree(this.#tier, this.#shortages, this.#isShielded)) return true;
+    if (this.#tier === 0) this.#tellShortages();
+    return false;
+  }
+
+  #tellShortages(): void {
+    for (let group = 0; group < this.#shortages.length; group++) {
+      const missing = this.#shortages[group] - this.#storage.evictable(group);
+      if (missing > 0) this.#storage.traffic?.refused(group, missing);
+    }
   }
 
   /**
@@ -95,10 +104,12 @@ export class Demand {
    * nor do the pages that it is to use itself: a request that has the device to itself must always get back onto it.
    */
   isSaturated(maxUtil: number): boolean {
-    return this.#storage.poolGroups.some(
-      ({ grows, slots }, group) =>
-        grows && this.#storage.unavailable(group) - this.#returnedIdle[group] - this.#own[group] > maxUtil * slots.slots,
-    );
+    return this.#storage.poolGroups.some(({ grows, slots }, group) => {
+      const used = this.#storage.unavailable(group) - this.#returnedIdle[group] - this.#own[group];
+      if (!grows || used <= maxUtil * slots.slots) return false;
+      this.#storage.traffic?.refused(group, Math.ceil(used / maxUtil) - slots.slots);
+      return true;
+    });
   }
 
   /** Evicts until every pool group has the wanted slots free. Only after `fits`, with the returned slots given back. */

@@ -40,8 +40,12 @@ export interface PageTraffic {
   swapped(page: PageId, from: number, to: number): void;
   /** A copy of a page has come into another tier. */
   copied(page: PageId, to: number): void;
-  /** A page of a colder tier is about to be dropped to make room. */
+  /** A listed page is about to be chosen to be dropped, to make room for another. */
+  leaving(page: PageId): void;
+  /** A page is about to be dropped to make room, chosen itself or lost with the one that was. */
   dropped(page: PageId): void;
+  /** A step found a pool group of the device short of so many slots. */
+  refused(poolGroup: number, slots: number): void;
 }
 
 /**
@@ -131,19 +135,24 @@ export class StorageManager {
     return this.tiers.length - 1;
   }
 
-  /** Memory for so many slots of each pool group. Throws what the device throws; nothing is left of it then. */
-  createPools(device: PageDevice, numSlots: readonly number[]): PoolMemory[][] {
+  /**
+   * Memory for so many slots of each pool group, none for those that say null. Throws what the device throws; nothing is left of
+   * it then.
+   */
+  createPools(device: PageDevice, slots: readonly (number | null)[]): PoolMemory[][] {
     const created: PoolMemory[] = [];
     try {
-      return this.poolGroups.map(({ poolSlotBytes }, group) =>
-        poolSlotBytes.map((slotBytes, pool) => {
-          const memory = device.createPool({ label: `pool group ${group} pool ${pool}`, slotBytes, numSlots: numSlots[group] });
+      return this.poolGroups.map(({ poolSlotBytes }, group) => {
+        const numSlots = slots[group];
+        if (numSlots === null) return [];
+        return poolSlotBytes.map((slotBytes, pool) => {
+          const memory = device.createPool({ label: `pool group ${group} pool ${pool}`, slotBytes, numSlots });
           created.push(memory);
           // Whoever waits for `ready()` hears of it; without anybody waiting it must not end the process.
           memory.ready.catch(() => {});
           return memory;
-        }),
-      );
+        });
+      });
     } catch (error) {
       for (const memory of created) memory.destroy();
       throw error;
@@ -248,6 +257,7 @@ export class StorageManager {
 
   /** Lets a droppable page vanish to make room, and what the tree lets go with it. */
   drop(page: PageId): void {
+    this.traffic?.leaving(page);
     this.#dropping = true;
     this.#removeFromTree(page);
     this.#dropping = false;
@@ -364,8 +374,8 @@ export class StorageManager {
   /** Called when a page that nobody holds has left the tree. */
   freed(page: PageId): void {
     if (this.#dropping) {
+      this.traffic?.dropped(page);
       if (this.pages.tier[page] === 0) this.#evictedPages[this.pages.lifecycle[page]]++;
-      else this.traffic?.dropped(page);
     }
     if (this.pages.pins[page] === 0) this.#free(page);
   }

@@ -1,5 +1,5 @@
 import { StateError } from '@bufferwise/core-policy';
-import { planTier } from '@bufferwise/scratch-allocator';
+import { planTier, type TierPlan } from '@bufferwise/scratch-allocator';
 import type { ManagerState } from '../manager-state.ts';
 import type { PageCommand, PoolMemory } from '../ports/page-device.ts';
 import type { DeviceGroup } from '../storage/tier.ts';
@@ -16,26 +16,44 @@ import type { DeviceGroup } from '../storage/tier.ts';
  * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve
  */
 export async function resizeTier(manager: ManagerState, tier: number, quota: number): Promise<boolean> {
-  const plan = planTier(manager.layout, manager.config, tier, { quota });
+  if (planFor(manager, tier, quota).raised) return false;
   checkDevice(manager, tier);
-  if (plan.raised) return false;
-  const { storage } = manager;
-  await storage.ready();
+  await manager.storage.ready();
   return manager.turns.take(async () => {
     checkDevice(manager, tier);
-    const pools = tier === 0 ? await newPools(manager, plan.slots) : null;
-    if (tier === 0 && pools === null) return false;
-    let done = false;
-    try {
-      done = (await makeRoom(manager, tier, plan.slots)) && manager.storage.device !== null;
-    } finally {
-      if (!done) destroyNew(storage.poolGroups, pools ?? []);
-    }
-    if (!done) return false;
-    if (pools === null) resizeCold(manager, tier, plan.slots);
-    else resizeDevice(manager, plan.slots, pools);
+    const plan = planFor(manager, tier, quota);
+    if (!(await changeSlots(manager, tier, plan.slots))) return false;
+    manager.needs[tier].resized(plan.quota);
     return true;
   });
+}
+
+/** Slots for a quota, divided as the tier is now. */
+function planFor({ layout, config, needs }: ManagerState, tier: number, quota: number): TierPlan {
+  return planTier(layout, config, tier, { quota, weights: needs[tier]?.weights ?? undefined });
+}
+
+/**
+ * Gives the pool groups of a tier other numbers of slots, within a turn of the manager and while it has a device.
+ *
+ * @returns false when requests hold more than would remain, or when the device has no memory for the pools; nothing has changed
+ *   then, but that pages in nobody's use may have left
+ * @throws whatever the device throws for pools it can never serve
+ */
+export async function changeSlots(manager: ManagerState, tier: number, slots: readonly number[]): Promise<boolean> {
+  const { storage } = manager;
+  const pools = tier === 0 ? await newPools(manager, slots) : null;
+  if (tier === 0 && pools === null) return false;
+  let done = false;
+  try {
+    done = (await makeRoom(manager, tier, slots)) && storage.device !== null;
+  } finally {
+    if (!done) destroyNew(storage.poolGroups, pools ?? []);
+  }
+  if (!done) return false;
+  if (pools === null) resizeCold(manager, tier, slots);
+  else resizeDevice(manager, slots, pools);
+  return true;
 }
 
 function checkDevice(manager: ManagerState, tier: number): void {
@@ -94,14 +112,14 @@ async function newPools(manager: ManagerState, slots: readonly number[]): Promis
   const { storage } = manager;
   const device = storage.device;
   if (device === null) return null;
-  const pools = storage.createPools(device, slots);
-  storage.poolGroups.forEach((group, index) => {
-    if (group.slots.slots !== slots[index]) return;
-    for (const memory of pools[index]) memory.destroy();
-    pools[index] = [...group.memories];
-  });
+  const isNew = storage.poolGroups.map((group, index) => group.slots.slots !== slots[index]);
+  const created = storage.createPools(
+    device,
+    slots.map((count, index) => (isNew[index] ? count : null)),
+  );
+  const pools = created.map((memories, index) => (isNew[index] ? memories : [...storage.poolGroups[index].memories]));
   try {
-    await Promise.all(pools.flat().map((memory) => memory.ready));
+    await Promise.all(created.flat().map((memory) => memory.ready));
     if (storage.device === device && !manager.closed) return pools;
   } catch {
     // The answer says that there is no room; the device knows why.

@@ -13,6 +13,7 @@ import {
 import { checkInvariants, dropPage } from '../../src/testing/index.ts';
 import { anyConfig } from '../support/any-config.ts';
 import { FailingStore, UnreadableDevice } from '../support/failing-tiers.ts';
+import { moveSlots } from '../support/move-slots.ts';
 import { oracleOf, scopeName } from '../support/oracle.ts';
 import type { Player } from '../support/player.ts';
 import { RandomPolicy } from '../support/random-policy.ts';
@@ -204,6 +205,17 @@ const anyTierOperation = fc.oneof(
       meanwhile: whole,
     }),
   },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      op: fc.constant('rebalance' as const),
+      tier: fc.nat(2),
+      from: fc.nat(3),
+      to: fc.nat(3),
+      share: fc.constantFrom(0.1, 0.5, 1),
+      meanwhile: whole,
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('loseDevice' as const), meanwhile: whole }) },
 );
 const anyTieredConfig = anyConfig({
@@ -337,6 +349,9 @@ class Run {
       case 'resizeTier':
         await this.#resizeTier(operation);
         break;
+      case 'rebalance':
+        await this.#rebalance(operation);
+        break;
       case 'loseDevice':
         await this.#loseDevice(operation.meanwhile);
         break;
@@ -402,6 +417,29 @@ class Run {
     for (const { player } of this.#cast) if (player.kv.status === 'active') player.verifyAll();
   }
 
+  /** Slots go from one pool group to another, as many as may, while somebody suspends. Requests that could be served still can. */
+  async #rebalance({ tier, from, to, share, meanwhile }: Operation & { op: 'rebalance' }): Promise<void> {
+    const { manager } = this.#stage;
+    if (tier >= this.#stage.config.tiers.length) return;
+    const { groups } = manager.rebalancePlan(tier);
+    expect(manager.needsRebalance).toBe([...this.#stage.config.tiers.keys()].some((each) => manager.rebalancePlan(each).needed));
+    const before = manager.storageStatistics(tier);
+    const [giver, taker] = [from % groups.length, to % groups.length];
+    const given = Math.floor(share * (groups[giver].slots - groups[giver].floor));
+    const gained = Math.floor((given * before[giver].slotBytes) / before[taker].slotBytes);
+    const slots = groups.map((group, index) => group.slots - (index === giver ? given : 0) + (index === taker ? gained : 0));
+    const isMove = giver !== taker && gained > 0;
+    const moving = isMove ? moveSlots(manager, tier, { from: giver, to: taker, slots }) : manager.rebalance();
+    const cast = this.#cast[meanwhile % (this.#cast.length + 2)];
+    if (cast?.player.kv.status === 'active') cast.player.suspend();
+    const moved = await moving;
+    if (isMove) {
+      const totals = manager.storageStatistics(tier).map(({ total }) => total);
+      expect(totals).toEqual(moved ? slots : before.map(({ total }) => total));
+    }
+    for (const { player } of this.#cast) if (player.kv.status === 'active') player.verifyAll();
+  }
+
   /** The device goes, perhaps while somebody wants to go on. */
   async #loseDevice(meanwhile: number): Promise<void> {
     const { manager } = this.#stage;
@@ -440,6 +478,11 @@ class Run {
     const request = this.#oracle?.create(tokens, scopeName(scope));
     const cast = { player, prompt: tokens, scope, model: request, ended: false };
     this.#cast.push(cast);
+    const { matchDepths, matchLimits } = player.kv;
+    expect(matchLimits.length > 0, 'a short match has a reason').toBe(matchDepths.usable < tokens.length);
+    const ends = [tokens.length, ...matchLimits.map(({ endpoint }) => endpoint)];
+    expect(ends.at(-1)).toBe(matchDepths.usable);
+    expect(ends).toEqual([...ends].sort((a, b) => b - a));
     if (request === undefined) return cast;
     const { path, withoutState, usable } = request.match;
     expect(player.kv.matchDepths).toEqual({ path, withoutState, usable });

@@ -53,4 +53,14 @@ describe('clampMaxSequenceLength', () => {
       clampMaxSequenceLength(layout, { slots: [slots], batchSize: 1, upperBound: 320, commitMinSnapshot });
     expect([clamp(1), clamp(1, true), clamp(2, true)]).toEqual([320, 32, 320]);
   });
+
+  it('lets a request that grows by tokens get past the beginning of each block', () => {
+    const buffers = [{ role: 'key', size: 1024 }];
+    const layer: LayerConfig = { type: 'attention', layerId: 0, buffers, slidingWindowSize: 32 };
+    const config = defineCacheConfig({ tokensPerBlock: 32, layers: [layer], tiers: [{ tier: 'device', quota: 2 ** 30 }] });
+    const layout = StorageLayout.fromConfig(config);
+    const clamp = (slots: number) =>
+      clampMaxSequenceLength(layout, { slots: [slots], batchSize: 1, upperBound: 320, byToken: true });
+    expect([clamp(1), clamp(2)]).toEqual([32, 320]);
+  });
 });

@@ -11,6 +11,11 @@ export interface ClampRequest {
   upperBound: number;
   /** As in the config: optional windows then keep what their last whole block needs. Default false. */
   commitMinSnapshot?: boolean;
+  /**
+   * Whether the request gets there token by token, as a decode does: then a block that was only begun must fit besides its window, which
+   * reaches into one block more at that time. Default false: only the end of each block is looked at.
+   */
+  byToken?: boolean;
 }
 
 /**
@@ -19,12 +24,13 @@ export interface ClampRequest {
  * A request of so many tokens holds the pages that its last token is written beside and reads; recurrent state is one page.
  */
 export function clampMaxSequenceLength(layout: StorageLayout, request: ClampRequest): number {
-  const { slots, batchSize, upperBound, commitMinSnapshot = false } = request;
+  const { slots, batchSize, upperBound, commitMinSnapshot = false, byToken = false } = request;
   const { tokensPerBlock } = layout;
   const one = slotsForLength(layout, 1, commitMinSnapshot);
   const available = slots.map((n, group) => n - (batchSize - 1) * one[group]);
-  const fits = (blocks: number) =>
-    slotsForLength(layout, blocks * tokensPerBlock, commitMinSnapshot).every((need, group) => need <= available[group]);
+  const holds = (length: number) =>
+    slotsForLength(layout, length, commitMinSnapshot).every((need, group) => need <= available[group]);
+  const fits = (blocks: number) => holds(blocks * tokensPerBlock) && (!byToken || holds((blocks - 1) * tokensPerBlock + 1));
   if (available.some((n) => n < 0) || !fits(1)) return 0;
   let fitting = 1;
   let tooMany = divUp(upperBound, tokensPerBlock);

@@ -101,7 +101,7 @@ function coldDemands(layout: StorageLayout, config: SlotPlanConfig): GrainDemand
 function reweighed(demands: readonly GrainDemand[], weights: readonly number[]): GrainDemand[] {
   const valid = weights.length === demands.length && weights.every((weight) => weight >= 0) && Number.isFinite(sumOf(weights));
   if (!valid || (demands.length > 0 && sumOf(weights) === 0)) throw invalidWeights(weights, demands.length);
-  return demands.map((demand, group) => ({ ...demand, weight: weights[group] }));
+  return demands.map((demand, group) => ({ ...demand, weight: weights[group], exactMinimum: false }));
 }
 
 function shares(bytes: readonly number[]): number[] {
