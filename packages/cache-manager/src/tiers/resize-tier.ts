@@ -118,16 +118,26 @@ function destroyNew(groups: readonly DeviceGroup[], pools: readonly (readonly Po
 
 function resizeDevice(manager: ManagerState, slots: readonly number[], pools: readonly (readonly PoolMemory[])[]): void {
   const { storage } = manager;
-  const commands: PageCommand[] = [];
-  storage.poolGroups.forEach((group, index) => {
-    if (group.slots.slots === slots[index]) return;
-    const { sources, targets } = carry(manager, index, slots[index]);
-    group.slots.resize(slots[index]);
-    if (sources.length > 0) {
-      commands.push({ kind: 'copy', pools: group.memories, targetPools: pools[index], sources, targets, count: sources.length });
-    }
+  const { poolGroups } = storage;
+  const moves = poolGroups.map((group, index) =>
+    group.slots.slots === slots[index] ? null : planMoves(manager, index, slots[index]),
+  );
+  try {
+    const commands = moves.flatMap((plan, index) => copyOf(plan, poolGroups[index].memories, pools[index]));
+    if (commands.length > 0) storage.device?.execute(commands);
+  } catch (error) {
+    moves.forEach((plan, index) => {
+      for (const [from, to] of plan ?? []) if (from !== to) poolGroups[index].slots.release(to);
+    });
+    destroyNew(poolGroups, pools);
+    throw error;
+  }
+  moves.forEach((plan, index) => {
+    if (plan === null) return;
+    forEachSlot(manager, index, (from) => plan.get(from) as number);
+    for (const [from, to] of plan) if (from !== to) poolGroups[index].slots.release(from);
+    poolGroups[index].slots.resize(slots[index]);
   });
-  if (commands.length > 0) storage.device?.execute(commands);
   storage.replacePools(pools);
   for (const { status, groups, numBlocks, history } of manager.open) {
     if (status !== 'active') continue;
@@ -135,25 +145,32 @@ function resizeDevice(manager: ManagerState, slots: readonly number[], pools: re
   }
 }
 
-/** Where every slot in use goes: where it is, or, from beyond the new end, to a free slot below. Tells the owners. */
-function carry(manager: ManagerState, group: number, numSlots: number): { sources: Int32Array; targets: Int32Array } {
-  const { storage } = manager;
-  const { pages } = storage;
-  const home = storage.poolGroups[group];
-  const sources: number[] = [];
-  const targets: number[] = [];
-  const place = (from: number): number => {
-    let to = from;
-    if (from >= numSlots) {
-      to = home.take();
-      home.slots.release(from);
-    }
-    sources.push(from);
-    targets.push(to);
-    return to;
-  };
+/** Where every slot in use goes: where it is, or, from beyond the new end, to a free slot below, which is taken. */
+function planMoves(manager: ManagerState, group: number, numSlots: number): Map<number, number> {
+  const home = manager.storage.poolGroups[group];
+  const moves = new Map<number, number>();
+  forEachSlot(manager, group, (slot) => {
+    moves.set(slot, slot < numSlots ? slot : home.take());
+    return slot;
+  });
+  return moves;
+}
+
+function copyOf(
+  moves: ReadonlyMap<number, number> | null,
+  pools: readonly PoolMemory[],
+  targetPools: readonly PoolMemory[],
+): PageCommand[] {
+  if (moves === null || moves.size === 0) return [];
+  const [sources, targets] = [Int32Array.from(moves.keys()), Int32Array.from(moves.values())];
+  return [{ kind: 'copy', pools, targetPools, sources, targets, count: moves.size }];
+}
+
+/** Asks for each slot of the device that a page or a request's scratch has in a pool group, and lets it have the answer. */
+function forEachSlot(manager: ManagerState, group: number, place: (slot: number) => number): void {
+  const { pages } = manager.storage;
   for (let page = 0; page < pages.size; page++) {
-    if (!pages.isLive(page) || pages.tier[page] !== 0 || storage.groupIn(0, pages.lifecycle[page]) !== group) continue;
+    if (!pages.isLive(page) || pages.tier[page] !== 0 || manager.storage.groupIn(0, pages.lifecycle[page]) !== group) continue;
     pages.slot[page] = place(pages.slot[page]);
   }
   for (const request of manager.open) {
@@ -162,5 +179,4 @@ function carry(manager: ManagerState, group: number, numSlots: number): { source
       for (let i = 0; i < scratchSlots.length; i++) scratchSlots[i] = place(scratchSlots[i]);
     }
   }
-  return { sources: Int32Array.from(sources), targets: Int32Array.from(targets) };
 }
