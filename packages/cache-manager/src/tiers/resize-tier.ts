@@ -13,7 +13,8 @@ import type { DeviceGroup } from '../storage/tier.ts';
  *
  * @returns false when the quota is below what the minimum slots take, when requests hold more than would remain, or when the
  *   device has no memory for the pools. Nothing has changed then, but that pages in nobody's use may be in a colder tier
- * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve
+ * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve, or
+ *   for copies into them
  */
 export async function resizeTier(manager: ManagerState, tier: number, quota: number): Promise<boolean> {
   const plan = planTier(manager.layout, manager.config, tier, { quota });
