@@ -24,18 +24,20 @@ export async function resizeTier(manager: ManagerState, tier: number, quota: num
   await storage.ready();
   return manager.turns.take(async () => {
     checkDevice(manager, tier);
+    const { device } = storage;
     const pools = tier === 0 ? await newPools(manager, plan.slots) : null;
     if (tier === 0 && pools === null) return false;
+    const isThere = () => !manager.closed && (tier > 0 || storage.device === device);
     let done = false;
     try {
-      done = (await makeRoom(manager, tier, plan.slots)) && manager.storage.device !== null;
+      done = await makeRoom(manager, tier, plan.slots, isThere, () => {
+        if (pools === null) resizeCold(manager, tier, plan.slots);
+        else resizeDevice(manager, plan.slots, pools);
+      });
     } finally {
       if (!done) destroyNew(storage.poolGroups, pools ?? []);
     }
-    if (!done) return false;
-    if (pools === null) resizeCold(manager, tier, plan.slots);
-    else resizeDevice(manager, plan.slots, pools);
-    return true;
+    return done;
   });
 }
 
@@ -45,14 +47,25 @@ function checkDevice(manager: ManagerState, tier: number): void {
   throw new StateError('device-lost', 'resizeTier: the device was lost; give the manager another with restoreDevice first');
 }
 
-/** Evicts until no pool group uses more slots than it is to have; in rounds, as far as pages can be under way at a time. */
-async function makeRoom(manager: ManagerState, tier: number, slots: readonly number[]): Promise<boolean> {
+/**
+ * Evicts until no pool group uses more slots than it is to have; in rounds, as far as pages can be under way at a time.
+ *
+ * @param isThere whether what is to change is still there
+ * @param change called at once when there is room: a moment later somebody else may have taken it
+ */
+async function makeRoom(
+  manager: ManagerState,
+  tier: number,
+  slots: readonly number[],
+  isThere: () => boolean,
+  change: () => void,
+): Promise<boolean> {
   const { storage, evictor } = manager;
   const { groups } = storage.tiers[tier];
   const wanted = new Int32Array(groups.length);
   const shortages = new Int32Array(groups.length);
   for (;;) {
-    if (manager.closed || (tier === 0 && storage.device === null)) return false;
+    if (!isThere()) return false;
     storage.expire();
     evictor.checkPolicies(tier);
     groups.forEach((group, index) => {
@@ -61,6 +74,7 @@ async function makeRoom(manager: ManagerState, tier: number, slots: readonly num
     });
     if (evictor.canFree(tier, shortages)) {
       evictor.free(tier, wanted);
+      change();
       return true;
     }
     if (evictor.canFree(tier, shortages, undefined, true)) evictor.freeSome(tier, wanted);
@@ -130,7 +144,6 @@ function resizeDevice(manager: ManagerState, slots: readonly number[], pools: re
     moves.forEach((plan, index) => {
       for (const [from, to] of plan ?? []) if (from !== to) poolGroups[index].slots.release(to);
     });
-    destroyNew(poolGroups, pools);
     throw error;
   }
   moves.forEach((plan, index) => {
