@@ -8,8 +8,8 @@ import { full, GRAIN_BYTES, model, Stage, seq, windowed } from '../support/stage
 const text = (name: number, count: number) => seq(count).map((token) => name * 1000 + token);
 /** Turns of the microtask queue that the asynchronous calls of these stories take at most. */
 const TURNS = 40;
-/** So many of them are tried one by one, as most of what happens does at first; then every fourth. */
-const FINE = 12;
+/** So many of them are tried one by one, as most of what happens does at first; then every fifth. */
+const FINE = 8;
 /** Milliseconds: far more than any of them takes, as a busy machine is no failure. */
 const TIMEOUT = 120_000;
 
@@ -124,7 +124,7 @@ describe.each(Object.keys(waits))('while %s', (wait) => {
     '%s, at any moment: nothing is lost, leaked or mixed up',
     async (intrusion) => {
       let isOver = false;
-      for (let turn = 0; turn < TURNS && !isOver; turn += turn < FINE ? 1 : 4) {
+      for (let turn = 0; turn < TURNS && !isOver; turn += turn < FINE ? 1 : 5) {
         const scene = new Scene();
         await scene.begin();
         const waiting = waits[wait](scene)
