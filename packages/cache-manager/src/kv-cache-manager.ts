@@ -258,7 +258,8 @@ export class KvCacheManager {
    *
    * @returns false when the quota is too small for what must stay, or cannot be had. Nothing has changed then, except that
    *   pages which no active request uses may be in a colder tier
-   * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve
+   * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve, or
+   *   for copies into them
    */
   async resizeTier(tier: number, quota: number): Promise<boolean> {
     this.#checkOpen('resizeTier');

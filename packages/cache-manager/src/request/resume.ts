@@ -33,7 +33,9 @@ export async function resume(state: RequestState, options: ResumeOptions): Promi
   checkSame(state, beginnings, 'resume');
   const plan = planResume(state, selection);
   if (waitsForPages(state, plan)) return turns.take(() => resumeLater(state, selection, beginnings));
-  if (!admits(state, plan, selection)) return false;
+  if (!admits(state, plan, selection)) {
+    return fitsInRounds(state) && turns.take(() => resumeLater(state, selection, beginnings));
+  }
   // Where held pages may leave the device, what the request needs must not make room for the rest.
   const boarding = storage.passesDown(0) ? new Boarding(storage, 0) : null;
   if (boarding !== null) pinAll(plan, boarding);
@@ -84,13 +86,19 @@ async function resumeLater(state: RequestState, selection: Selection, beginnings
   const { landings } = state.manager.storage;
   checkSame(state, beginnings, 'resume');
   let plan = planResume(state, selection);
-  if (!admits(state, plan, selection)) {
-    // What is under way to a colder tier may leave its place to others once it is there. Waited for once: others go on.
-    if (!landings.any) return false;
+  for (let waited = false; !admits(state, plan, selection); plan = planResume(state, selection)) {
+    if (fitsInRounds(state)) {
+      const boarding = new Boarding(state.manager.storage, 0);
+      pinAll(plan, boarding);
+      state.manager.demand.makeSomeRoom();
+      boarding.end();
+    } else {
+      // What is under way to a colder tier may leave its place to others once it is there. Waited for once: others go on.
+      if (waited || !landings.any) return false;
+      waited = true;
+    }
     await landings.all();
     checkSame(state, beginnings, 'resume');
-    plan = planResume(state, selection);
-    if (!admits(state, plan, selection)) return false;
   }
   // Declined claims are let go before the wait only where nothing else makes room.
   const gaveUp = !admits(state, plan, selection, false);
@@ -184,6 +192,11 @@ function admits(state: RequestState, { used, sources, created }: ResumePlan, sel
     else if (withClaims && !isReused(group, selection)) giveBackClaims(state, group);
   }
   return !demand.isSaturated(config.maxUtilForResume) && demand.fits();
+}
+
+/** Whether what `admits` has just refused has room once others have left, of whom no more may be under way at a time. */
+function fitsInRounds({ manager: { config, demand } }: RequestState): boolean {
+  return !demand.isSaturated(config.maxUtilForResume) && demand.fitsInRounds();
 }
 
 function pinAll({ used, sources }: ResumePlan, boarding: Boarding): void {

@@ -99,6 +99,16 @@ export class Demand {
     }
   }
 
+  /** Whether what does not fit now does once pages have left one after the other. Only after `fits` has said no. */
+  fitsInRounds(): boolean {
+    return this.#evictor.canFree(this.#tier, this.#shortages, this.#isShielded, true);
+  }
+
+  /** Lets pages leave as far as that can be done now. Once they have landed, the demand is to be judged anew. */
+  makeSomeRoom(): void {
+    this.#evictor.freeSome(this.#tier, this.#wanted);
+  }
+
   /**
    * Whether some growing pool group of the device is used beyond `maxUtil` already. What the step gives back does not count,
    * nor do the pages that it is to use itself: a request that has the device to itself must always get back onto it.

@@ -96,11 +96,17 @@ export class Evictor {
     return true;
   }
 
-  /** Makes as much as it can of such room now; again, once something has landed, it can do more. */
+  /** Makes as much as it can of such room now, at least one slot of it; again, once something has landed, it can do more. */
   freeSome(tier: number, wanted: Int32Array): void {
     const { groups } = this.#storage.tiers[tier];
-    let shortages = wanted.map((count, group) => Math.max(0, count - groups[group].slots.free));
+    const missing = wanted.map((count, group) => Math.max(0, count - groups[group].slots.free));
+    let shortages = missing;
     while (!this.canFree(tier, shortages)) shortages = shortages.map((count) => count >> 1);
+    // One page of every group may be too much at once, where one page of one group is not.
+    for (let group = 0; group < groups.length && shortages.every((count) => count === 0); group++) {
+      const one = missing.map((count, other) => (other === group ? Math.min(1, count) : 0));
+      if (this.canFree(tier, one)) shortages = one;
+    }
     this.free(
       tier,
       shortages.map((count, group) => groups[group].slots.free + count),

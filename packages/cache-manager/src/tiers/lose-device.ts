@@ -30,5 +30,10 @@ export async function restoreDevice(manager: ManagerState, device: PageDevice): 
   );
   storage.replacePools(pools);
   storage.device = device;
-  await storage.ready();
+  try {
+    await storage.ready();
+  } catch (error) {
+    if (storage.device === device) loseDevice(manager);
+    throw error;
+  }
 }

@@ -13,7 +13,8 @@ import type { DeviceGroup } from '../storage/tier.ts';
  *
  * @returns false when the quota is below what the minimum slots take, when requests hold more than would remain, or when the
  *   device has no memory for the pools. Nothing has changed then, but that pages in nobody's use may be in a colder tier
- * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve
+ * @throws {StateError} `unknown-tier`, `invalid-quota`, `device-lost`; whatever the device throws for pools it can never serve, or
+ *   for copies into them
  */
 export async function resizeTier(manager: ManagerState, tier: number, quota: number): Promise<boolean> {
   if (planFor(manager, tier, quota).raised) return false;
@@ -38,22 +39,24 @@ function planFor({ layout, config, needs }: ManagerState, tier: number, quota: n
  *
  * @returns false when requests hold more than would remain, or when the device has no memory for the pools; nothing has changed
  *   then, but that pages in nobody's use may have left
- * @throws whatever the device throws for pools it can never serve
+ * @throws whatever the device throws for pools it can never serve, or for copies into them
  */
 export async function changeSlots(manager: ManagerState, tier: number, slots: readonly number[]): Promise<boolean> {
   const { storage } = manager;
+  const { device } = storage;
   const pools = tier === 0 ? await newPools(manager, slots) : null;
   if (tier === 0 && pools === null) return false;
+  const isThere = () => !manager.closed && (tier > 0 || storage.device === device);
   let done = false;
   try {
-    done = (await makeRoom(manager, tier, slots)) && storage.device !== null;
+    done = await makeRoom(manager, tier, slots, isThere, () => {
+      if (pools === null) resizeCold(manager, tier, slots);
+      else resizeDevice(manager, slots, pools);
+    });
   } finally {
     if (!done) destroyNew(storage.poolGroups, pools ?? []);
   }
-  if (!done) return false;
-  if (pools === null) resizeCold(manager, tier, slots);
-  else resizeDevice(manager, slots, pools);
-  return true;
+  return done;
 }
 
 function checkDevice(manager: ManagerState, tier: number): void {
@@ -62,14 +65,25 @@ function checkDevice(manager: ManagerState, tier: number): void {
   throw new StateError('device-lost', 'resizeTier: the device was lost; give the manager another with restoreDevice first');
 }
 
-/** Evicts until no pool group uses more slots than it is to have; in rounds, as far as pages can be under way at a time. */
-async function makeRoom(manager: ManagerState, tier: number, slots: readonly number[]): Promise<boolean> {
+/**
+ * Evicts until no pool group uses more slots than it is to have; in rounds, as far as pages can be under way at a time.
+ *
+ * @param isThere whether what is to change is still there
+ * @param change called at once when there is room: a moment later somebody else may have taken it
+ */
+async function makeRoom(
+  manager: ManagerState,
+  tier: number,
+  slots: readonly number[],
+  isThere: () => boolean,
+  change: () => void,
+): Promise<boolean> {
   const { storage, evictor } = manager;
   const { groups } = storage.tiers[tier];
   const wanted = new Int32Array(groups.length);
   const shortages = new Int32Array(groups.length);
   for (;;) {
-    if (manager.closed || (tier === 0 && storage.device === null)) return false;
+    if (!isThere()) return false;
     storage.expire();
     evictor.checkPolicies(tier);
     groups.forEach((group, index) => {
@@ -78,6 +92,7 @@ async function makeRoom(manager: ManagerState, tier: number, slots: readonly num
     });
     if (evictor.canFree(tier, shortages)) {
       evictor.free(tier, wanted);
+      change();
       return true;
     }
     if (evictor.canFree(tier, shortages, undefined, true)) evictor.freeSome(tier, wanted);
@@ -136,16 +151,25 @@ function destroyNew(groups: readonly DeviceGroup[], pools: readonly (readonly Po
 
 function resizeDevice(manager: ManagerState, slots: readonly number[], pools: readonly (readonly PoolMemory[])[]): void {
   const { storage } = manager;
-  const commands: PageCommand[] = [];
-  storage.poolGroups.forEach((group, index) => {
-    if (group.slots.slots === slots[index]) return;
-    const { sources, targets } = carry(manager, index, slots[index]);
-    group.slots.resize(slots[index]);
-    if (sources.length > 0) {
-      commands.push({ kind: 'copy', pools: group.memories, targetPools: pools[index], sources, targets, count: sources.length });
-    }
+  const { poolGroups } = storage;
+  const moves = poolGroups.map((group, index) =>
+    group.slots.slots === slots[index] ? null : planMoves(manager, index, slots[index]),
+  );
+  try {
+    const commands = moves.flatMap((plan, index) => copyOf(plan, poolGroups[index].memories, pools[index]));
+    if (commands.length > 0) storage.device?.execute(commands);
+  } catch (error) {
+    moves.forEach((plan, index) => {
+      for (const [from, to] of plan ?? []) if (from !== to) poolGroups[index].slots.release(to);
+    });
+    throw error;
+  }
+  moves.forEach((plan, index) => {
+    if (plan === null) return;
+    forEachSlot(manager, index, (from) => plan.get(from) as number);
+    for (const [from, to] of plan) if (from !== to) poolGroups[index].slots.release(from);
+    poolGroups[index].slots.resize(slots[index]);
   });
-  if (commands.length > 0) storage.device?.execute(commands);
   storage.replacePools(pools);
   for (const { status, groups, numBlocks, history } of manager.open) {
     if (status !== 'active') continue;
@@ -153,25 +177,32 @@ function resizeDevice(manager: ManagerState, slots: readonly number[], pools: re
   }
 }
 
-/** Where every slot in use goes: where it is, or, from beyond the new end, to a free slot below. Tells the owners. */
-function carry(manager: ManagerState, group: number, numSlots: number): { sources: Int32Array; targets: Int32Array } {
-  const { storage } = manager;
-  const { pages } = storage;
-  const home = storage.poolGroups[group];
-  const sources: number[] = [];
-  const targets: number[] = [];
-  const place = (from: number): number => {
-    let to = from;
-    if (from >= numSlots) {
-      to = home.take();
-      home.slots.release(from);
-    }
-    sources.push(from);
-    targets.push(to);
-    return to;
-  };
+/** Where every slot in use goes: where it is, or, from beyond the new end, to a free slot below, which is taken. */
+function planMoves(manager: ManagerState, group: number, numSlots: number): Map<number, number> {
+  const home = manager.storage.poolGroups[group];
+  const moves = new Map<number, number>();
+  forEachSlot(manager, group, (slot) => {
+    moves.set(slot, slot < numSlots ? slot : home.take());
+    return slot;
+  });
+  return moves;
+}
+
+function copyOf(
+  moves: ReadonlyMap<number, number> | null,
+  pools: readonly PoolMemory[],
+  targetPools: readonly PoolMemory[],
+): PageCommand[] {
+  if (moves === null || moves.size === 0) return [];
+  const [sources, targets] = [Int32Array.from(moves.keys()), Int32Array.from(moves.values())];
+  return [{ kind: 'copy', pools, targetPools, sources, targets, count: moves.size }];
+}
+
+/** Asks for each slot of the device that a page or a request's scratch has in a pool group, and lets it have the answer. */
+function forEachSlot(manager: ManagerState, group: number, place: (slot: number) => number): void {
+  const { pages } = manager.storage;
   for (let page = 0; page < pages.size; page++) {
-    if (!pages.isLive(page) || pages.tier[page] !== 0 || storage.groupIn(0, pages.lifecycle[page]) !== group) continue;
+    if (!pages.isLive(page) || pages.tier[page] !== 0 || manager.storage.groupIn(0, pages.lifecycle[page]) !== group) continue;
     pages.slot[page] = place(pages.slot[page]);
   }
   for (const request of manager.open) {
@@ -180,5 +211,4 @@ function carry(manager: ManagerState, group: number, numSlots: number): { source
       for (let i = 0; i < scratchSlots.length; i++) scratchSlots[i] = place(scratchSlots[i]);
     }
   }
-  return { sources: Int32Array.from(sources), targets: Int32Array.from(targets) };
 }
