@@ -213,6 +213,19 @@ describe('a pinned prefix', () => {
     expect(manager.probeReuse(tokens)).toBe(16);
   });
 
+  test.each([3, 4, 7, 11])(
+    'keeps its length with a backoff of %i tokens, which are cut from the end of the path',
+    async (backoff) => {
+      const { manager, crowd } = managed([full(), windowed(8)], { slots: 16, reuseMatchBackoff: backoff });
+      const tokens = prompt(1, 18);
+      await serve(manager, tokens);
+      const pin = manager.pin(tokens);
+      expect(pin?.numTokens).toBe(manager.probeReuse(tokens));
+      await crowd();
+      expect(manager.probeReuse(tokens)).toBe(pin?.numTokens);
+    },
+  );
+
   test('counts pages that several pins hold once', async () => {
     const { manager, crowd } = managed([full()], { maxPinnedShare: 0.25 });
     const tokens = prompt(1, 16);
