@@ -3,6 +3,8 @@ import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { PageId } from '../page/page-table.ts';
 import { forEachLiveBlock, isComplete } from '../request/claim.ts';
+import type { GroupRules } from '../request/group-rules.ts';
+import type { BlockId, BlockTable } from '../tree/block-table.ts';
 import { type PinOptions, PrefixPin } from './prefix-pin.ts';
 
 /**
@@ -25,7 +27,8 @@ export function pinMatch(
   }
   const { pins } = manager;
   pins.expire();
-  const pin = pins.add([...matchedPages(manager, matched), ...backoffPages(manager, matched)], durationMs);
+  const pages = matchedPages(manager, matched);
+  const pin = pins.add([...pages, ...pathPages(manager, matched, pages)], durationMs);
   return pin === -1 ? null : new PrefixPin({ numTokens: matched, pins, pin, check });
 }
 
@@ -44,19 +47,32 @@ function matchedPages(manager: ManagerState, matched: number): PageId[] {
   return pages;
 }
 
-/** A match ends `reuseMatchBackoff` tokens before its path does: the pages without which the path would end earlier. */
-function backoffPages({ matcher, tree, config, groups }: ManagerState, matched: number): PageId[] {
+/**
+ * What the path to the match hangs on besides: a match ends `reuseMatchBackoff` tokens before its path does, and at the end of a
+ * window of one token it needs no page at all.
+ */
+function pathPages({ matcher, tree, config, groups, storage }: ManagerState, matched: number, held: readonly PageId[]): PageId[] {
   const pages: PageId[] = [];
   if (matched === 0) return pages;
-  const pathEnd = Math.min(matcher.depths.path, matched + config.reuseMatchBackoff);
+  const { blocks } = tree;
+  const pathEnd = matcher.endsInSibling ? matched : Math.min(matcher.depths.path, matched + config.reuseMatchBackoff);
   const end = divUp(pathEnd, config.tokensPerBlock);
+  const blockAt = (ordinal: number) => (matcher.endsInSibling ? matcher.blockAt(ordinal) : matcher.pathBlockAt(ordinal));
   for (let ordinal = divUp(matched, config.tokensPerBlock); ordinal < end; ordinal++) {
-    const block = matcher.blockAt(ordinal);
-    const listed = groups.filter(({ id }) => tree.blocks.firstPage(block, id) !== NONE);
-    const needed = listed.filter((group) => group.everyMatchNeeds(ordinal));
-    // Where no page is needed, one of any group keeps the block.
-    const kept = needed.length > 0 ? needed : listed.slice(0, 1);
-    for (const { id } of kept) pages.push(tree.blocks.firstPage(block, id));
+    for (const group of groups) {
+      const page = blocks.firstPage(blockAt(ordinal), group.id);
+      if (page !== NONE && group.everyMatchNeeds(ordinal)) pages.push(page);
+    }
   }
+  const last = blockAt(end - 1);
+  if (![...held, ...pages].some((page) => storage.pages.block[page] === last)) pages.push(anyPageBelow(blocks, groups, last));
   return pages;
+}
+
+/** A page that a block lists, or a block behind it: what has none is gone. */
+function anyPageBelow(blocks: BlockTable, groups: readonly GroupRules[], block: BlockId): PageId {
+  for (let at = block; ; at = blocks.childRoot[at]) {
+    const listed = groups.find(({ id }) => blocks.firstPage(at, id) !== NONE);
+    if (listed !== undefined) return blocks.firstPage(at, listed.id);
+  }
 }

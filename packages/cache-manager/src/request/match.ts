@@ -104,6 +104,17 @@ export class Matcher {
     return this.#path[ordinal];
   }
 
+  /** Whether the match ends in a block that others go on from differently, and not on the path with the longest common beginning. */
+  get endsInSibling(): boolean {
+    return this.#bestSibling !== NONE;
+  }
+
+  /** The block of the longest common beginning at an ordinal, below `divUp(depths.path, tokensPerBlock)`; unless `endsInSibling`. */
+  pathBlockAt(ordinal: number): BlockId {
+    const last = divUp(this.depths.path, this.#tokensPerBlock) - 1;
+    return ordinal === last && this.#longestSibling !== NONE ? this.#longestSibling : this.#path[ordinal];
+  }
+
   /**
    * How far each required group alone would have allowed the last match, on the path with the longest common beginning.
    *
@@ -127,10 +138,8 @@ export class Matcher {
   /** The furthest end up to `limit` that `endInBlock` names behind the beginning of its block; 0 when there is none. */
   #groupEnd(limit: number, endInBlock: (level: number, block: BlockId, end: number) => number): number {
     const tokensPerBlock = this.#tokensPerBlock;
-    const last = divUp(this.depths.path, tokensPerBlock) - 1;
     for (let level = divUp(limit, tokensPerBlock) - 1; level >= 0; level--) {
-      const block = level === last && this.#longestSibling !== NONE ? this.#longestSibling : this.#path[level];
-      const end = endInBlock(level, block, Math.min(limit, (level + 1) * tokensPerBlock));
+      const end = endInBlock(level, this.pathBlockAt(level), Math.min(limit, (level + 1) * tokensPerBlock));
       if (end > level * tokensPerBlock) return end;
     }
     return 0;

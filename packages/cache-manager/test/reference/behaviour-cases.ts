@@ -25,7 +25,6 @@ const CONVERTER = '/scratch-allocator/src/page-index-converter';
 const noSparseFlag = reason(
   'a label (`sparsityGroup`) parts layers here; there is no flag for a sparse buffer that could be misused',
 );
-const noAdjustment = reason('the contract has no call that asks for, or orders, an adjustment of pool shares');
 
 /** Every case of the behaviour reference that has an id, in its order. */
 export const BEHAVIOUR_IDS: readonly string[] = [
@@ -216,8 +215,11 @@ export const BEHAVIOUR_CASES: Readonly<Record<string, Coverage>> = {
   Q5: at(MATCHING, 'leave nothing that cannot be evicted'),
   Q6: at(TIERS, 'shrink around two suspended requests, of which one resumes; grow, and prefetch lets both resume'),
   Q7: at(TIERS, 'shrink around two suspended requests, of which one resumes; grow, and prefetch lets both resume'),
-  Q8: noAdjustment,
-  Q9: noAdjustment,
+  Q8: at(
+    'test/scenarios/rebalancing',
+    'attention that evicts what is asked for again takes the room that state leaves idle, and the hits come',
+  ),
+  Q9: at('test/scenarios/rebalancing', 'with nothing to move a call says false and changes nothing, and so with one pool group'),
   Q10: [
     ...at(MOVING, 'slots that were never used go at once, and used ones in a row with them'),
     ...at('/scratch-allocator/src/slot-allocator', 'shrinks at once to a size that no used slot is beyond'),

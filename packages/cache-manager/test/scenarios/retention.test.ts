@@ -226,6 +226,16 @@ describe('a pinned prefix', () => {
     },
   );
 
+  test.each([16, 8])('stays on a path of windows of one token, which need no page at %i tokens', async (numTokens) => {
+    const { manager, crowd } = managed([windowed(1)], { slots: 16 });
+    const tokens = prompt(1, 16);
+    await serve(manager, tokens);
+    const pin = manager.pin(tokens.slice(0, numTokens));
+    expect(pin?.numTokens).toBe(numTokens);
+    await crowd();
+    expect(manager.probeReuse(tokens)).toBeGreaterThanOrEqual(numTokens);
+  });
+
   test('counts pages that several pins hold once', async () => {
     const { manager, crowd } = managed([full()], { maxPinnedShare: 0.25 });
     const tokens = prompt(1, 16);
