@@ -2,24 +2,12 @@ import { requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-no
 import { describe, expect, test, vi } from 'vitest';
 import { KernelError } from '../../errors/kernel-error.ts';
 import { ComputeContext } from '../../kernel/compute-context.ts';
-import {
-  type Mamba2MixerOperands,
-  type Mamba2Shape,
-  mamba2Layout,
-  packHeadParams,
-  packRequests,
-  recordMamba2Mixer,
-  recordSsmStep,
-  warmUpMamba2,
-} from './mamba2.ts';
-import {
-  type Call,
-  randomNumbers,
-  relativeError,
-  type SequenceOptions,
-  type SequenceResult,
-  SequenceRig,
-} from './sequence-rig.ts';
+import { packRequests } from '../recurrent/packed-requests.ts';
+import { randomNumbers, relativeError } from '../testing/guarded-memory.ts';
+import { type Mamba2MixerOperands, recordMamba2Mixer, warmUpMamba2 } from './mamba2.ts';
+import { type Mamba2Shape, mamba2Layout } from './mamba2-shape.ts';
+import { type Call, type SequenceOptions, type SequenceResult, SequenceRig } from './sequence-rig.ts';
+import { packHeadParams, recordSsmStep } from './ssm.ts';
 
 const TOLERANCE = 1e-4;
 
@@ -288,7 +276,7 @@ describe('a layer between its projections', () => {
   test('refuses a step for requests of several tokens', () => {
     const step = context.step('several');
     const good = operands(step);
-    expect(() => recordSsmStep(step, DEMO, { ...good, dt: { ...good.projection, offsetWords: 544 } })).toThrow(/one each/);
+    expect(() => recordSsmStep(step, DEMO, { ...good, dt: { ...good.projection, offsetWords: 544 } })).toThrow(/one token each/);
   });
 
   test('refuses a negative number of tokens', () => {

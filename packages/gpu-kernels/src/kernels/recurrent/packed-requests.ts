@@ -1,6 +1,6 @@
 import { KernelError } from '../../errors/kernel-error.ts';
 import type { ComputeStep } from '../../kernel/compute-step.ts';
-import type { Words } from './operands.ts';
+import type { Words } from './tables.ts';
 
 /** Requests whose tokens lie behind one another, as the rows of a step. Made by `packRequests`, good for all kernels of that step. */
 export interface PackedRequests {
@@ -27,7 +27,7 @@ export function packRequests(step: ComputeStep, tokensPerRequest: ArrayLike<numb
   for (let r = 0; r < numRequests; r++) {
     const count = tokensPerRequest[r];
     if (!Number.isInteger(count) || count < 0) {
-      throw new KernelError('kernel-dispatch', 'mamba2', `request ${r} has ${count} tokens, not an integer >= 0.`);
+      throw new KernelError('kernel-dispatch', 'requests', `request ${r} has ${count} tokens, not an integer >= 0.`);
     }
     starts[r + 1] = starts[r] + count;
     oneTokenEach &&= count === 1;

@@ -1,38 +1,16 @@
 // Depthwise causal convolution over packed tokens, then SiLU:
 //   output[t, c] = silu(bias[c] + sum_k weight[c, k] * input[t - (WIDTH - 1) + k, c])
-// Tokens before a request's first one come from its tail page, [WIDTH - 1, CHANNELS], oldest row first.
+// Tokens before a request's first one come from its tail page, which holds rows of [CHANNELS]. Without a ring these are the last
+// WIDTH - 1 of them, oldest first. In a ring, the sequence's token p lies in row p % PAGE_ROWS.
 //
 // One workgroup = 64 channels of one tile of 16 tokens. Tiles are counted from each request's own first token, so tile 0 is the
 // only one that looks back into the tail page, and its invocation of a channel is the only one that rewrites that channel there:
 // it takes the old values into registers before it stores the new ones.
 
-struct Params {
-  numRequests: u32,
-  numTokens: u32,
-  requestStartsOffset: u32,
-  inputOffset: u32,
-  inputStride: u32,
-  weightOffset: u32,
-  biasOffset: u32,
-  tailIndexOffset: u32,
-  tailBase: u32,
-  tailStride: u32,
-  numTailPages: u32,
-  outputOffset: u32,
-  outputStride: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> requestStarts: array<u32>;    // [numRequests + 1]
-@group(0) @binding(2) var<storage, read> input: array<f32>;            // rows of [CHANNELS]
-@group(0) @binding(3) var<storage, read> weight: array<f32>;           // [CHANNELS, WIDTH]
-@group(0) @binding(4) var<storage, read> bias: array<f32>;             // [CHANNELS]
-@group(0) @binding(5) var<storage, read> tailIndex: array<i32>;        // [numRequests]
-@group(0) @binding(6) var<storage, read_write> tailPages: array<f32>;  // pages of [WIDTH - 1, CHANNELS]
-@group(0) @binding(7) var<storage, read_write> output: array<f32>;     // rows of [CHANNELS]
-
 override CHANNELS: u32;
 override WIDTH: u32;
+override PAGE_ROWS: u32;
+override RING: bool;
 
 const CHANNELS_PER_WORKGROUP = 64u;
 const TOKENS_PER_TILE = 16u;
@@ -41,9 +19,9 @@ override HISTORY = i32(WIDTH) - 1;
 override CHANNEL_GROUPS = (CHANNELS + CHANNELS_PER_WORKGROUP - 1u) / CHANNELS_PER_WORKGROUP;
 
 // A request of n tokens needs ceil(n / 16) tiles. Giving request r the numbers from floor(start / 16) + r on leaves it at least
-// so many, and makes a tile's request a matter of searching `requestStarts`, whatever the lengths are.
+// so many, and makes a tile's request a matter of searching the starts, whatever the lengths are.
 fn firstTileOf(request: u32) -> u32 {
-  return requestStarts[params.requestStartsOffset + request] / TOKENS_PER_TILE + request;
+  return tables[params.startsOffset + request] / TOKENS_PER_TILE + request;
 }
 
 fn requestOf(tile: u32) -> u32 {
@@ -65,6 +43,34 @@ fn silu(x: f32) -> f32 {
   return x / (1.0 + exp(-max(x, -80.0)));
 }
 
+// Where row `row` of a page lies for one channel.
+fn placeOfRow(page: u32, row: i32, channel: u32) -> u32 {
+  return params.tailBase + page * params.tailStride + u32(row) * CHANNELS + channel;
+}
+
+// The row of the page that a token is kept in, counted from the request's first token of this call: negative = before it.
+// `numTokens` are those that the page is to hold behind that first token.
+fn rowOf(token: i32, numTokens: i32, position: u32) -> i32 {
+  if (!RING) {
+    return token - (numTokens - HISTORY);
+  }
+  // A token before the call is at most HISTORY before it, and a ring has as many rows.
+  return i32((position % PAGE_ROWS + PAGE_ROWS + u32(token)) % PAGE_ROWS);
+}
+
+// Keeps tokens from `firstKept` up to `numTokens` in a page. `history` are the four before token 0, newest last.
+fn keepLast(page: u32, firstKept: i32, numTokens: i32, position: u32, history: vec4f, inputColumn: u32, channel: u32) {
+  for (var token = firstKept; token < numTokens; token++) {
+    var value: f32;
+    if (token < 0) {
+      value = history[4 + token];
+    } else {
+      value = input[inputColumn + u32(token) * params.inputStride];
+    }
+    tailPages[placeOfRow(page, rowOf(token, numTokens, position), channel)] = value;
+  }
+}
+
 @compute @workgroup_size(CHANNELS_PER_WORKGROUP)
 fn main(
   @builtin(workgroup_id) workgroup: vec3u,
@@ -78,17 +84,16 @@ fn main(
     return;
   }
   let request = requestOf(tile);
-  let start = requestStarts[params.requestStartsOffset + request];
-  let numTokens = i32(requestStarts[params.requestStartsOffset + request + 1u] - start);
+  let start = tables[params.startsOffset + request];
+  let numTokens = i32(tables[params.startsOffset + request + 1u] - start);
   let firstToken = i32((tile - firstTileOf(request)) * TOKENS_PER_TILE);
   if (firstToken >= numTokens) {
     return;
   }
   let inputColumn = params.inputOffset + start * params.inputStride + channel;
   // A negative index, read as u32, is beyond every pool.
-  let page = u32(tailIndex[params.tailIndexOffset + request]);
-  let hasPage = page < params.numTailPages;
-  let tailColumn = params.tailBase + page * params.tailStride + channel;
+  let source = tables[params.tailIndexOffset + request];
+  let position = positionOf(request);
 
   // The last four inputs and their weights, newest last. Of a narrower convolution the first entries stay unused.
   var window = vec4f();
@@ -101,14 +106,19 @@ fn main(
     var value = 0.0;
     if (token >= 0) {
       value = input[inputColumn + u32(token) * params.inputStride];
-    } else if (hasPage) {
-      value = tailPages[tailColumn + u32(HISTORY + token) * CHANNELS];
+    } else if (source < params.numTailPages) {
+      value = tailPages[placeOfRow(source, rowOf(token, 0, position), channel)];
     }
     window = vec4f(window.yzw, value);
   }
+  let history = window;
 
   let offset = bias[params.biasOffset + channel];
   let end = min(firstToken + i32(TOKENS_PER_TILE), numTokens);
+  var snapshots = snapshotsOf(request);
+  while (snapshots.position != 0u && snapshots.position <= u32(firstToken)) {
+    snapshots = following(snapshots);
+  }
   for (var token = firstToken; token < end; token++) {
     window = vec4f(window.yzw, input[inputColumn + u32(token) * params.inputStride]);
     var sum = offset;
@@ -121,20 +131,27 @@ fn main(
     sum += taps.z * window.z;
     sum += taps.w * window.w;
     output[params.outputOffset + (start + u32(token)) * params.outputStride + channel] = silu(sum);
-  }
-
-  // The new tail: the last WIDTH - 1 rows of the old tail and the tokens together. Where a row comes from the old tail it is a
-  // later row of the same column, so going upwards reads each before it is overwritten.
-  if (firstToken == 0 && hasPage) {
-    for (var row = 0; row < HISTORY; row++) {
-      let token = numTokens - HISTORY + row;
-      var value: f32;
-      if (token >= 0) {
-        value = input[inputColumn + u32(token) * params.inputStride];
-      } else {
-        value = tailPages[tailColumn + u32(row + numTokens) * CHANNELS];
+    while (snapshots.position == u32(token) + 1u) {
+      if (snapshots.page < params.numTailPages) {
+        for (var back = 0; back < HISTORY; back++) {
+          tailPages[placeOfRow(snapshots.page, rowOf(token - back, token + 1, position), channel)] = window[3 - back];
+        }
       }
-      tailPages[tailColumn + u32(row) * CHANNELS] = value;
+      snapshots = following(snapshots);
     }
   }
+
+  let destination = tables[params.tailTargetOffset + request];
+  if (firstToken == 0 && destination < params.numTailPages) {
+    // A ring that stays in its page has its old rows there already.
+    let oldRows = select(HISTORY, 0, RING && destination == source);
+    keepLast(destination, max(-oldRows, numTokens - i32(PAGE_ROWS)), numTokens, position, history, inputColumn, channel);
+  }
+}
+
+fn positionOf(request: u32) -> u32 {
+  if (!RING) {
+    return 0u;
+  }
+  return tables[params.positionsOffset + request];
 }
