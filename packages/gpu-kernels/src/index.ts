@@ -23,30 +23,16 @@ export {
 export { type ParamLayout, type ParamType, packParams } from './kernel/params.ts';
 export type { StepData } from './kernel/step-data.ts';
 export type { StorageDtype } from './kernel/storage-dtype.ts';
-// Recurrent layers: what they share
+// Gated delta nets
 export {
-  type CausalConvOperands,
-  type CausalConvShape,
-  causalConvKernel,
-  recordCausalConv,
-  type TailPages,
-  type TailRing,
-} from './kernels/recurrent/causal-conv.ts';
-export type { PagePool, RequestPages, TokenRows } from './kernels/recurrent/operands.ts';
-export { type PackedRequests, packRequests } from './kernels/recurrent/packed-requests.ts';
-export type { RingPages } from './kernels/recurrent/replay.ts';
-export {
-  afterReplay,
-  packReplay,
-  type ReplayCursor,
-  type ReplayRequests,
-  type ReplayRing,
-  settlesRing,
-} from './kernels/recurrent/replay-ring.ts';
-export { packSnapshots, type Snapshot, type SnapshotTable } from './kernels/recurrent/snapshots.ts';
-export type { StateShape } from './kernels/recurrent/state-shape.ts';
-export type { Words } from './kernels/recurrent/tables.ts';
-export type { RecurrentOptions } from './kernels/recurrent/variant.ts';
+  type GatedDeltaOperands,
+  type GatedDeltaReplayOperands,
+  type GatedDeltaShape,
+  gatedDeltaRingWords,
+  gatedDeltaRowWords,
+  recordGatedDelta,
+  recordGatedDeltaReplay,
+} from './kernels/gated-delta/gated-delta.ts';
 // Mamba-2 layers
 export {
   type Mamba2MixerOperands,
@@ -68,16 +54,6 @@ export {
   type SsmReplayOperands,
   ssmRingWords,
 } from './kernels/mamba2/ssm.ts';
-// Gated delta nets
-export {
-  type GatedDeltaOperands,
-  type GatedDeltaReplayOperands,
-  type GatedDeltaShape,
-  gatedDeltaRingWords,
-  gatedDeltaRowWords,
-  recordGatedDelta,
-  recordGatedDeltaReplay,
-} from './kernels/gated-delta/gated-delta.ts';
 // Pages
 export {
   type PageCopyKernel,
@@ -104,3 +80,27 @@ export {
   type PagedAttentionOptions,
   type PrefillOperands,
 } from './kernels/paged-attention/paged-attention.ts';
+// Recurrent layers: what they share
+export {
+  type CausalConvOperands,
+  type CausalConvShape,
+  causalConvKernel,
+  recordCausalConv,
+  type TailPages,
+  type TailRing,
+} from './kernels/recurrent/causal-conv.ts';
+export type { PagePool, RequestPages, TokenRows } from './kernels/recurrent/operands.ts';
+export { type PackedRequests, packRequests } from './kernels/recurrent/packed-requests.ts';
+export type { RingPages } from './kernels/recurrent/replay.ts';
+export {
+  afterReplay,
+  packReplay,
+  type ReplayCursor,
+  type ReplayRequests,
+  type ReplayRing,
+  settlesRing,
+} from './kernels/recurrent/replay-ring.ts';
+export { packSnapshots, type Snapshot, type SnapshotTable } from './kernels/recurrent/snapshots.ts';
+export type { StateShape } from './kernels/recurrent/state-shape.ts';
+export type { Words } from './kernels/recurrent/tables.ts';
+export type { RecurrentOptions } from './kernels/recurrent/variant.ts';

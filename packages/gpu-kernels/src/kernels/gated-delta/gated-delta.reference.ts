@@ -1,4 +1,12 @@
-import { at, put, type ReferencePages, type ReferenceRows, sigmoid, softplus, walkRequests } from '../recurrent/pages.reference.ts';
+import {
+  at,
+  put,
+  type ReferencePages,
+  type ReferenceRows,
+  sigmoid,
+  softplus,
+  walkRequests,
+} from '../recurrent/pages.reference.ts';
 import type { GatedDeltaShape } from './gated-delta.ts';
 
 /** Operands of `GatedDeltaOperands`, in arrays instead of buffers. */

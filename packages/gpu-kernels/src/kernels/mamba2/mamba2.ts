@@ -1,13 +1,19 @@
 import type { ComputeContext } from '../../kernel/compute-context.ts';
 import type { ComputeStep } from '../../kernel/compute-step.ts';
 import type { StorageDtype } from '../../kernel/storage-dtype.ts';
-import { causalConvConstants, causalConvKernel, recordCausalConv, type TailPages, type TailRing } from '../recurrent/causal-conv.ts';
+import {
+  causalConvConstants,
+  causalConvKernel,
+  recordCausalConv,
+  type TailPages,
+  type TailRing,
+} from '../recurrent/causal-conv.ts';
 import { type RequestPages, requireRows, type TokenRows } from '../recurrent/operands.ts';
 import type { PackedRequests } from '../recurrent/packed-requests.ts';
+import { shapeConstants } from '../recurrent/recurrence.ts';
 import { type RingPages, replayConstants, replayKernelFor } from '../recurrent/replay.ts';
 import type { ReplayRequests, ReplayRing } from '../recurrent/replay-ring.ts';
 import { scanConstants, scanKernel } from '../recurrent/scan.ts';
-import { shapeConstants } from '../recurrent/recurrence.ts';
 import { stepKernel } from '../recurrent/step.ts';
 import type { Words } from '../recurrent/tables.ts';
 import { variantFor } from '../recurrent/variant.ts';

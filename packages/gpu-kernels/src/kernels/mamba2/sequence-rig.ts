@@ -1,7 +1,7 @@
 import { readF32, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import { ComputeContext } from '../../kernel/compute-context.ts';
-import { recordCausalConv } from '../recurrent/causal-conv.ts';
 import { causalConvReference } from '../recurrent/causal-conv.reference.ts';
+import { recordCausalConv } from '../recurrent/causal-conv.ts';
 import { packRequests } from '../recurrent/packed-requests.ts';
 import { randomNumbers } from '../testing/guarded-memory.ts';
 import { ssmReference } from './mamba2.reference.ts';
