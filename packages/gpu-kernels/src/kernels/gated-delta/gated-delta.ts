@@ -49,7 +49,7 @@ export interface GatedDeltaReplayOperands extends Omit<GatedDeltaOperands, 'requ
   ring: RingPages;
 }
 
-function familyOf(NORMALIZE: boolean): RecurrentFamily {
+function makeFamily(NORMALIZE: boolean): RecurrentFamily {
   return {
     label: NORMALIZE ? 'gated-delta' : 'gated-delta as is',
     tokens,
@@ -60,8 +60,13 @@ function familyOf(NORMALIZE: boolean): RecurrentFamily {
   };
 }
 
-const normalizing = familyOf(true);
-const asIs = familyOf(false);
+const normalizing = makeFamily(true);
+const asIs = makeFamily(false);
+
+/** Gated delta nets whose queries and keys are brought to length 1, or taken as they are. */
+export function gatedDeltaFamily(normalize: boolean): RecurrentFamily {
+  return normalize ? normalizing : asIs;
+}
 
 /** Words of one row `[q | k | v]`: the channels of the convolution before it. */
 export function gatedDeltaRowWords(shape: GatedDeltaShape): number {
@@ -113,7 +118,7 @@ function gatedDeltaCall(shape: GatedDeltaShape, operands: GatedDeltaOperands): R
   const { normalize = true, queryScale = 1 / Math.sqrt(shape.stateSize) } = shape;
   requireRows('gated-delta', 'write', write, requests.numTokens, shape.numHeads);
   return {
-    family: normalize ? normalizing : asIs,
+    family: gatedDeltaFamily(normalize),
     shape,
     requests,
     tokens: qkv,

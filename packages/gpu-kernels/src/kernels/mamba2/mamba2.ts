@@ -1,3 +1,4 @@
+import { KernelError } from '../../errors/kernel-error.ts';
 import type { ComputeContext } from '../../kernel/compute-context.ts';
 import type { ComputeStep } from '../../kernel/compute-step.ts';
 import type { StorageDtype } from '../../kernel/storage-dtype.ts';
@@ -76,6 +77,11 @@ export function recordMamba2Mixer(step: ComputeStep, shape: Mamba2Shape, operand
  */
 export function recordMamba2Replay(step: ComputeStep, shape: Mamba2Shape, operands: Mamba2ReplayOperands): void {
   const { replay, tailRows } = operands;
+  const least = shape.convWidth - 1 + replay.ring.maxTokens;
+  if (!(tailRows >= least)) {
+    const message = `tailRows is ${tailRows}: drafts that are taken back need ${least} rows of the tail, those of a step and the ${shape.convWidth - 1} before it.`;
+    throw new KernelError('kernel-layout', 'mamba2', message);
+  }
   const ring: TailRing = { rows: tailRows, positions: replay.cursors };
   const tail = { ...operands.tail, ring };
   const dt = recordConvolution(step, shape, { ...operands, requests: replay.requests, tail });

@@ -1,5 +1,5 @@
 import type { CausalConvShape } from './causal-conv.ts';
-import { at, put, type ReferencePages, type ReferenceRows, sigmoid, walkRequests } from './pages.reference.ts';
+import { at, put, type ReferencePages, type ReferenceRows, silu, walkRequests } from './pages.reference.ts';
 
 export interface CausalConvReference {
   tokensPerRequest: ArrayLike<number>;
@@ -18,7 +18,7 @@ export function causalConvReference({ numChannels, width }: CausalConvShape, ope
     for (let c = 0; c < numChannels; c++) {
       let sum = bias[c] + weight[c * width + width - 1] * at(input, row, c);
       for (let k = 0; k < width - 1; k++) sum += weight[c * width + k] * rows[k * numChannels + c];
-      put(output, row, c, sum * sigmoid(sum));
+      put(output, row, c, silu(sum));
     }
     rows.copyWithin(0, numChannels);
     for (let c = 0; c < numChannels; c++) rows[(width - 2) * numChannels + c] = at(input, row, c);

@@ -63,3 +63,7 @@ export function softplus(x: number): number {
 export function sigmoid(x: number): number {
   return 1 / (1 + Math.exp(-x));
 }
+
+export function silu(x: number): number {
+  return x / (1 + Math.exp(-x));
+}

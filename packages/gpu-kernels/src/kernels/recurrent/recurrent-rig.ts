@@ -105,7 +105,7 @@ export class RecurrentRig {
     const rings = this.#rings;
     return this.#run(inputs, (step, operands) => {
       const state = this.#statePages(step, counts, pages);
-      const ringPages = { ...rings.pages, ring, pageIndex: { buffer: step.upload(Int32Array.from(pages.ring)) } };
+      const ringPages = { ...rings.pages, pageIndex: { buffer: step.upload(Int32Array.from(pages.ring)) } };
       const replay = packReplay(step, ring, counts, cursors, settle);
       this.#family.replay(step, { ...operands, replay, state, ring: ringPages }, this.#options);
     });

@@ -27,6 +27,7 @@ export interface ReplayCursor {
 /** The requests of a step that replays, as the kernels read them. Made by `packReplay`. */
 export interface ReplayRequests {
   requests: PackedRequests;
+  ring: ReplayRing;
   /** `[3, numRequests] u32`: position and length of each ring, and 1 where the checkpoint is to be brought up to it. */
   cursors: Words;
 }
@@ -90,7 +91,7 @@ export function packReplay(
     words[numRequests + r] = length;
     words[2 * numRequests + r] = settle?.(r) || settlesRing(ring, cursors[r], tokensPerRequest[r]) ? 1 : 0;
   }
-  return { requests, cursors: { buffer: step.upload(words) } };
+  return { requests, ring, cursors: { buffer: step.upload(words) } };
 }
 
 function requireCursor(ring: ReplayRing, request: number, numTokens: number, { position, length }: ReplayCursor): void {

@@ -1,3 +1,4 @@
+import { KernelError } from '../../errors/kernel-error.ts';
 import type { ComputeStep } from '../../kernel/compute-step.ts';
 import { defineKernel, type KernelConstants } from '../../kernel/kernel.ts';
 import type { StorageDtype } from '../../kernel/storage-dtype.ts';
@@ -26,7 +27,6 @@ import { type RecurrentOptions, type RecurrentVariant, variantFor } from './vari
 
 /** The pages of replay rings, with indices of their own: neither slots nor policy are those of the state. */
 export interface RingPages extends Omit<PagePool, 'dtype'> {
-  ring: ReplayRing;
   /**
    * `[numRequests] i32`: kernel page index of each request's ring. Without a page (-1, or beyond the pool) a request has the
    * checkpoint and this step's tokens, and its inputs are kept nowhere.
@@ -122,9 +122,14 @@ export function replayKernelFor(
  */
 export function recordReplay(step: ComputeStep, call: ReplayCall, options?: RecurrentOptions): void {
   const { shape, state, requests, replay, ringPages } = call;
-  const { ring } = ringPages;
+  const { ring } = replay;
   const kernel = replayKernelFor(step.device, call.family, shape, state.dtype ?? 'f32', ring, options);
   requireCall(kernel.label, call);
+  if (state.snapshots?.numSnapshots) {
+    const message =
+      'state.snapshots are taken by scans. Settle the ring into the page that is to have the state: `settle`, targetIndex.';
+    throw new KernelError('kernel-dispatch', kernel.label, message);
+  }
   const pageWords = ringWords(kernel.label, shape, ring);
   requirePool(kernel.label, 'ring', ringPages, pageWords);
   requireWords(kernel.label, 'ring.pageIndex', ringPages.pageIndex, requests.numRequests);

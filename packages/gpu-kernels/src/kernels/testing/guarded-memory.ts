@@ -26,7 +26,9 @@ export function randomBelow(random: () => number): (n: number) => number {
 export class GuardedMemory {
   readonly offsetWords = 7;
   readonly strideWords: number;
-  readonly buffer: GPUBuffer;
+  /** What the buffer begins with; gone once it is there. */
+  #content: Uint32Array<ArrayBuffer> | undefined;
+  #buffer: GPUBuffer | undefined;
   readonly #device: GPUDevice;
   readonly #rangeWords: number;
   readonly #numRanges: number;
@@ -37,7 +39,13 @@ export class GuardedMemory {
     this.#rangeWords = rangeWords;
     this.#numRanges = numRanges;
     this.strideWords = rangeWords + gapWords;
-    this.buffer = storageBuffer(device, new Uint32Array(this.offsetWords + numRanges * this.strideWords).fill(NAN_WORD));
+    this.#content = new Uint32Array(this.offsetWords + numRanges * this.strideWords).fill(NAN_WORD);
+  }
+
+  get buffer(): GPUBuffer {
+    if (this.#content) this.#buffer = storageBuffer(this.#device, this.#content);
+    this.#content = undefined;
+    return this.#buffer as GPUBuffer;
   }
 
   /** As rows of tokens. */
@@ -52,7 +60,11 @@ export class GuardedMemory {
 
   set(range: number, content: ArrayBufferView<ArrayBuffer>): void {
     this.own(range);
-    this.#device.queue.writeBuffer(this.buffer, 4 * this.#at(range), content);
+    if (!this.#content) this.#device.queue.writeBuffer(this.buffer, 4 * this.#at(range), content);
+    else {
+      const bytes = new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
+      new Uint8Array(this.#content.buffer).set(bytes, 4 * this.#at(range));
+    }
   }
 
   own(...ranges: number[]): void {
@@ -78,7 +90,7 @@ export class GuardedMemory {
   }
 
   destroy(): void {
-    this.buffer.destroy();
+    this.#buffer?.destroy();
   }
 
   #at(range: number): number {
