@@ -133,7 +133,8 @@ function createLayer(device: GPUDevice, family: ReplayFigure['family'], ring: Re
     pageIndex: { buffer: step.upload(Int32Array.from(counts, (_, r) => r)) },
   });
   const state = (step: ComputeStep) => ({ ...pages(step, statePool, stateWords), dtype: ring.dtype });
-  const inputs = isDelta ? { qkv: tokens, decay: gates[0], write: gates[1] } : { xBC: tokens, dt: gates[0] };
+  const delta = { qkv: tokens, decay: gates[0], write: gates[1] };
+  const ssm = { xBC: tokens, dt: gates[0] };
   return {
     stateBytes: 4 * stateWords,
     rowBytes: (4 * ringWords) / ring.rows,
@@ -146,8 +147,8 @@ function createLayer(device: GPUDevice, family: ReplayFigure['family'], ring: Re
     },
     writeBack(step: ComputeStep) {
       const call = { ...operands, requests: packRequests(step, counts), state: state(step) };
-      if ('qkv' in inputs) recordGatedDelta(step, SHAPE, { ...call, ...inputs });
-      else recordSsmStep(step, SHAPE, { ...call, ...inputs });
+      if (isDelta) recordGatedDelta(step, SHAPE, { ...call, ...delta });
+      else recordSsmStep(step, SHAPE, { ...call, ...ssm });
     },
     replay(step: ComputeStep, cursor: ReplayCursor) {
       const replay = packReplay(
@@ -157,8 +158,8 @@ function createLayer(device: GPUDevice, family: ReplayFigure['family'], ring: Re
         counts.map(() => cursor),
       );
       const call = { ...operands, replay, state: state(step), ring: pages(step, ringPool, ringWords) };
-      if ('qkv' in inputs) recordGatedDeltaReplay(step, SHAPE, { ...call, ...inputs });
-      else recordSsmReplay(step, SHAPE, { ...call, ...inputs });
+      if (isDelta) recordGatedDeltaReplay(step, SHAPE, { ...call, ...delta });
+      else recordSsmReplay(step, SHAPE, { ...call, ...ssm });
     },
     destroy() {
       for (const buffer of buffers) buffer.destroy();
