@@ -127,7 +127,10 @@ export async function warmUpMamba2(
     const { ring, tailRows } = replay;
     work.push(
       context.warmUp(causalConvKernel, causalConvConstants(convShape, tailRows)),
-      context.warmUp(replayKernelFor(context.device, mamba2Family, shape, dtype, ring), replayConstants(shape, ring)),
+      context.warmUp(
+        replayKernelFor(context.device, mamba2Family, shape, dtype, ring),
+        replayConstants(mamba2Family, shape, ring),
+      ),
     );
   }
   await Promise.all(work);

@@ -28,7 +28,7 @@ describe.each(variants)('stored as $stored, subgroups $subgroups', (variant) => 
     await expect(context.warmUp(stepKernel(family, variant), shapeConstants(shape))).resolves.toBeUndefined();
     for (const ringDtype of ['f32', 'f16'] as const) {
       const kernel = replayKernel(family, { ...variant, ringDtype });
-      await expect(context.warmUp(kernel, replayConstants(shape, ring))).resolves.toBeUndefined();
+      await expect(context.warmUp(kernel, replayConstants(family, shape, ring))).resolves.toBeUndefined();
     }
   });
 
@@ -45,10 +45,10 @@ describe.each(variants)('stored as $stored, subgroups $subgroups', (variant) => 
     }
   });
 
-  test('a replay of eight tokens stays within them for usual sizes', () => {
-    const kernel = replayKernel(mamba2Family, { ...variant, ringDtype: 'f32' });
-    for (const stateSize of [16, 64, 128]) {
-      const constants = replayConstants({ ...shape, stateSize }, { rows: 32, maxTokens: 8 });
+  test.each(families)('a replay of $label stays within them for usual sizes', (family) => {
+    const kernel = replayKernel(family, { ...variant, ringDtype: 'f32' });
+    for (const stateSize of [1, 16, 64, 128, 256]) {
+      const constants = replayConstants(family, { ...shape, stateSize }, { rows: 32, maxTokens: 8 });
       expect(kernel.workgroupStorageBytes?.(constants)).toBeLessThanOrEqual(MAX_WORKGROUP_STORAGE);
     }
   });

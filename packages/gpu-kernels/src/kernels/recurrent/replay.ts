@@ -8,6 +8,7 @@ import ringRows from './pieces/ring-rows.wgsl';
 import {
   bindCall,
   kernelsByVariant,
+  MAX_WORKGROUP_STORAGE,
   type RecurrentCall,
   type RecurrentConstant,
   type RecurrentFamily,
@@ -15,7 +16,6 @@ import {
   recurrentText,
   requireCall,
   shapeConstants,
-  sliceSumBytes,
   variantName,
 } from './recurrence.ts';
 import entry from './replay.wgsl';
@@ -54,9 +54,9 @@ const ownParams = {
 /**
  * A few tokens of each of many requests, from checkpoint and ring; see `recordReplay`.
  *
- * Workgroup and dispatch as those of `scanKernel`.
- * Needs 7 storage buffers (a gated delta net 8) and workgroup memory for `MAX_TOKENS` keys and one query of a head,
- * `RING_ROWS * ceil(stateSize / 16)` dot products, and what sums over slices take; default limits for usual sizes.
+ * Workgroup and dispatch as those of `scanKernel`, with fewer row groups where many tokens want more workgroup memory.
+ * Needs 7 storage buffers (a gated delta net 8), one barrier, and workgroup memory for the read-outs of `MAX_TOKENS` tokens and their
+ * dot products with `RING_ROWS` keys; default limits for usual sizes. No two invocations exchange sums, so it takes no subgroups.
  */
 export const replayKernel = kernelsByVariant(
   (family: RecurrentFamily, variant: ReplayVariant): RecurrentKernel<ReplayConstant> =>
@@ -78,24 +78,24 @@ export const replayKernel = kernelsByVariant(
         MAX_TOKENS: 1,
       },
       workgroupSize: ({ ROW_GROUPS, STATE_SIZE }) => [ROW_GROUPS * slicesOf(STATE_SIZE), 1, 1],
-      workgroupStorageBytes: ({ ROW_GROUPS, STATE_SIZE, RING_ROWS, MAX_TOKENS }) => {
-        const slices = slicesOf(STATE_SIZE);
-        const rows = RING_ROWS * (4 + 4 + 4 * slices);
-        const tokens = MAX_TOKENS * (64 * slices + 16 * ROW_GROUPS);
-        return rows + tokens + 64 * slices + sliceSumBytes(ROW_GROUPS * slices, STATE_SIZE, variant);
-      },
+      workgroupStorageBytes: ({ ROW_GROUPS, STATE_SIZE, RING_ROWS, MAX_TOKENS }) =>
+        storageBytes(family, ROW_GROUPS, STATE_SIZE, { rows: RING_ROWS, maxTokens: MAX_TOKENS }),
       workgroups: ({ numRequests }: PackedRequests, { NUM_HEADS, HEAD_DIM, ROW_GROUPS }) =>
         numRequests * NUM_HEADS * Math.ceil(rowGroupsOf(HEAD_DIM) / ROW_GROUPS),
     }),
 );
 
-export function replayConstants(shape: StateShape, ring: ReplayRing): KernelConstants<ReplayConstant> {
-  return {
-    ...shapeConstants(shape),
-    ROW_GROUPS: rowGroupsPerWorkgroup(shape),
-    RING_ROWS: ring.rows,
-    MAX_TOKENS: ring.maxTokens,
-  };
+function storageBytes({ constants }: RecurrentFamily, rowGroups: number, stateSize: number, { rows, maxTokens }: ReplayRing) {
+  const numProbes = constants.DELTA ? 2 : 1;
+  const perToken = numProbes * (16 * rowGroups * slicesOf(stateSize) + 4 * rows) + 8 + 16 * rowGroups;
+  return 4 * rows + maxTokens * perToken;
+}
+
+/** Constants of `replayKernel` for a shape: as many row groups as default limits allow. */
+export function replayConstants(family: RecurrentFamily, shape: StateShape, ring: ReplayRing): KernelConstants<ReplayConstant> {
+  let rowGroups = rowGroupsPerWorkgroup(shape);
+  while (rowGroups > 1 && storageBytes(family, rowGroups, shape.stateSize, ring) > MAX_WORKGROUP_STORAGE) rowGroups--;
+  return { ...shapeConstants(shape), ROW_GROUPS: rowGroups, RING_ROWS: ring.rows, MAX_TOKENS: ring.maxTokens };
 }
 
 /** The kernel that `recordReplay` takes on a device. */
@@ -107,7 +107,7 @@ export function replayKernelFor(
   ring: ReplayRing,
   options?: RecurrentOptions,
 ): RecurrentKernel<ReplayConstant> {
-  const variant = variantFor(device, shape, stateDtype, options);
+  const variant = variantFor(device, shape, stateDtype, { ...options, subgroups: false });
   return replayKernel(family, { ...variant, ringDtype: ring.dtype ?? 'f32' });
 }
 
@@ -144,6 +144,6 @@ export function recordReplay(step: ComputeStep, call: ReplayCall, options?: Recu
     tables: { cursors: replay.cursors, ringIndex: ringPages.pageIndex },
     bindings: { ringPages: ringPages.pool },
   });
-  const constants = replayConstants(shape, ring);
+  const constants = replayConstants(call.family, shape, ring);
   step.dispatch(kernel, { shape: requests, constants, bindings: { ...bindings, params: step.upload(params) } });
 }

@@ -6,8 +6,9 @@
 // Where the ring is to be settled, the state is brought past the rows that it held before this call and written to the target page.
 // The rows of this call are not in it: they may still be taken back.
 //
-// One workgroup = ROW_GROUPS x 4 rows of one head of one request, laid out as in the scan. A ring row that is written here is never
-// one that is read here, by whichever workgroup.
+// One workgroup = ROW_GROUPS x 4 rows of one head of one request, laid out as in the scan. What needs no other invocation comes first:
+// read-outs of the checkpoint, dot products, decays, and the settling. Behind the one barrier, an invocation for each row group
+// goes through the tokens in their order. A ring row that is written here is never one that is read here, by whichever workgroup.
 
 override ROW_GROUPS: u32;
 // Tokens of a request in one call, at most.
@@ -15,24 +16,34 @@ override MAX_TOKENS: u32;
 
 override WORKGROUP_SIZE = ROW_GROUPS * SLICES;
 override ROW_TILES_PER_HEAD = (ROW_GROUPS_PER_HEAD + ROW_GROUPS - 1u) / ROW_GROUPS;
-override VECTOR_QUADS = SLICES * 4u;
-override NEW_KEY_QUADS = MAX_TOKENS * VECTOR_QUADS;
-override NEW_U_QUADS = MAX_TOKENS * ROW_GROUPS;
-override DOTS = RING_ROWS * SLICES;
+
+// Vectors that a token reads the state with: its query, and by the delta rule its key before that.
+const QUERY = 0u;
+const KEY = 1u;
+const NUM_PROBES = select(1u, 2u, DELTA);
+
+override NUM_DOTS = MAX_TOKENS * NUM_PROBES * RING_ROWS;
+override NUM_READOUTS = MAX_TOKENS * NUM_PROBES * WORKGROUP_SIZE;
+override NUM_NEW_US = MAX_TOKENS * ROW_GROUPS;
 
 // Logarithm of the decay from the checkpoint to behind each row. Rows of the ring first, then those of this call.
 var<workgroup> logDecays: array<f32, RING_ROWS>;
-var<workgroup> dots: array<f32, DOTS>;
-var<workgroup> weights: array<f32, RING_ROWS>;
-// The vector that the state is read with.
-var<workgroup> probe: array<vec4f, VECTOR_QUADS>;
-var<workgroup> newKeys: array<vec4f, NEW_KEY_QUADS>;
-var<workgroup> newUs: array<vec4f, NEW_U_QUADS>;
+// Keys of the rows times probes of the tokens, [MAX_TOKENS, NUM_PROBES, RING_ROWS].
+var<workgroup> dots: array<f32, NUM_DOTS>;
+// What each slice of the checkpoint gives for a probe, [MAX_TOKENS, NUM_PROBES, ROW_GROUPS, SLICES].
+var<workgroup> readouts: array<vec4f, NUM_READOUTS>;
+// Factors of key and query of each token.
+var<workgroup> norms: array<vec2f, MAX_TOKENS>;
+// Of the tokens of this call; each row group reads only what it wrote.
+var<workgroup> newUs: array<vec4f, NUM_NEW_US>;
 
 // What a workgroup works on.
 struct Work {
   head: u32,
   firstRow: u32,
+  // First row of this call among `tokens`.
+  start: u32,
+  numTokens: u32,
   ringPage: u32,
   // The sequence's token that ring row 0 belongs to. The ring repeats every RING_ROWS tokens.
   ringPosition: u32,
@@ -64,158 +75,170 @@ fn main(
   }
   let head = index / ROW_TILES_PER_HEAD % NUM_HEADS;
   let firstRow = index % ROW_TILES_PER_HEAD * ROW_GROUPS * TILE_ROWS;
-  let ringPosition = position % RING_ROWS + RING_ROWS - length;
-  let work = Work(head, firstRow, ringPage, ringPosition, length);
-  let rowGroup = lane / SLICES;
-  let slice = lane % SLICES;
-  let row = firstRow + rowGroup * TILE_ROWS;
-  let column = slice * TILE_COLUMNS;
-  var tile = loadTile(sourcePage(request), head, row, column);
+  let work = Work(head, firstRow, start, numTokens, ringPage, position % RING_ROWS + RING_ROWS - length, length);
 
-  for (var i = lane; i < numTokens * VECTOR_QUADS; i += WORKGROUP_SIZE) {
-    newKeys[i] = tokenKey(start + i / VECTOR_QUADS, head, i % VECTOR_QUADS * 4u);
-  }
-  for (var j = lane; j < length + numTokens; j += WORKGROUP_SIZE) {
-    if (j < length) {
-      logDecays[j] = loadRingDecay(placeOfRow(ringPage, ringPosition + j), head);
-    } else {
-      logDecays[j] = tokenGate(start + j - length, head).logDecay;
-    }
-  }
+  readCheckpoint(work, request, settles, lane);
+  multiplyKeys(work, lane);
+  sumLogDecays(work, lane);
+  measureTokens(work, lane);
   workgroupBarrier();
-  if (lane == 0u) {
-    for (var j = 1u; j < length + numTokens; j++) {
-      logDecays[j] += logDecays[j - 1u];
-    }
-  }
-
-  for (var k = 0u; k < numTokens; k++) {
-    let value = tokenValue(start + k, head, row);
-    let scale = tokenGate(start + k, head).scale;
-    var u = value * scale;
-    var queryNorm = 1.0;
-    if (DELTA) {
-      queryNorm = normalize(k, start + k, head, slice, lane);
-      for (var i = lane; i < VECTOR_QUADS; i += WORKGROUP_SIZE) {
-        probe[i] = newKeys[k * VECTOR_QUADS + i];
-      }
-      let remembered = readAt(work, tile, work.length + k, work.length + k, rowGroup, slice, lane);
-      u = (value - remembered) * scale;
-    }
-    for (var i = lane; i < VECTOR_QUADS; i += WORKGROUP_SIZE) {
-      probe[i] = tokenQuery(start + k, head, i * 4u);
-    }
-    if (slice == 0u) {
-      newUs[k * ROW_GROUPS + rowGroup] = u;
-    }
-    let output = readAt(work, tile, work.length + k, work.length + k + 1u, rowGroup, slice, lane);
-    if (slice == 0u) {
-      if (DELTA) {
-        storeY(start + k, head, row, output * queryNorm);
-      } else {
-        storeY(start + k, head, row, value * skipOf(head) + output);
-      }
-    }
-  }
-
-  if (settles) {
-    for (var j = 0u; j < length; j++) {
-      let place = placeOfRow(ringPage, ringPosition + j);
-      let key = mat4x4f(
-        loadRingKey(place, head, column),
-        loadRingKey(place, head, column + 4u),
-        loadRingKey(place, head, column + 8u),
-        loadRingKey(place, head, column + 12u),
-      );
-      tile = advanced(tile, exp(loadRingDecay(place, head)), loadRingU(place, head, row), key);
-    }
-    storeTile(targetPage(request), head, row, column, tile);
+  if (lane < ROW_GROUPS) {
+    takeTokens(work, lane, hasRing);
   }
   if (hasRing) {
-    append(work, start, numTokens, rowGroup, slice, lane);
+    appendShared(work, lane);
   }
 }
 
-// Row `at` reads the state with `probe`: what the first `numRows` rows, `at` or one more, left in it. Called by all invocations
-// together; each gets the 4 rows of its row group.
-fn readAt(work: Work, tile: Tile, at: u32, numRows: u32, rowGroup: u32, slice: u32, lane: u32) -> vec4f {
-  workgroupBarrier();
-  for (var i = lane; i < numRows * SLICES; i += WORKGROUP_SIZE) {
-    let j = i / SLICES;
-    let firstQuad = i % SLICES * 4u;
+// Every invocation reads its tile of the checkpoint once, with all probes, and brings it up to the ring where that is to be.
+fn readCheckpoint(work: Work, request: u32, settles: bool, lane: u32) {
+  let row = work.firstRow + lane / SLICES * TILE_ROWS;
+  let column = lane % SLICES * TILE_COLUMNS;
+  var tile = loadTile(sourcePage(request), work.head, row, column);
+  for (var k = 0u; k < work.numTokens; k++) {
+    let token = work.start + k;
+    let place = k * NUM_PROBES * WORKGROUP_SIZE + lane;
+    readouts[place] = readout(tile, querySlice(token, work.head, column));
+    if (DELTA) {
+      readouts[place + WORKGROUP_SIZE] = readout(tile, keySlice(token, work.head, column));
+    }
+  }
+  if (!settles) {
+    return;
+  }
+  for (var j = 0u; j < work.length; j++) {
+    let place = placeOfRow(work.ringPage, work.ringPosition + j);
+    let key = mat4x4f(
+      loadRingKey(place, work.head, column),
+      loadRingKey(place, work.head, column + 4u),
+      loadRingKey(place, work.head, column + 8u),
+      loadRingKey(place, work.head, column + 12u),
+    );
+    tile = advanced(tile, exp(loadRingDecay(place, work.head)), loadRingU(place, work.head, row), key);
+  }
+  storeTile(targetPage(request), work.head, row, column, tile);
+}
+
+fn multiplyKeys(work: Work, lane: u32) {
+  let numRows = work.length + work.numTokens;
+  for (var i = lane; i < work.numTokens * NUM_PROBES * numRows; i += WORKGROUP_SIZE) {
+    let j = i % numRows;
+    let probe = i / numRows % NUM_PROBES;
+    let k = i / numRows / NUM_PROBES;
     var sum = 0.0;
-    for (var quad = firstQuad; quad < firstQuad + 4u; quad++) {
-      sum += dot(keyQuadOf(work, j, quad), probe[quad]);
+    for (var column = 0u; column < STATE_SIZE; column += 4u) {
+      sum += dot(keyOfRow(work, j, column), probeOf(work, k, probe, column));
     }
-    dots[i] = sum;
+    dots[(k * NUM_PROBES + probe) * RING_ROWS + j] = sum;
   }
-  workgroupBarrier();
-  for (var j = lane; j < numRows; j += WORKGROUP_SIZE) {
-    var sum = dots[j * SLICES];
-    for (var s = 1u; s < SLICES; s++) {
-      sum += dots[j * SLICES + s];
+}
+
+fn keyOfRow(work: Work, j: u32, column: u32) -> vec4f {
+  if (j >= work.length) {
+    return tokenKey(work.start + j - work.length, work.head, column);
+  }
+  return loadRingKey(placeOfRow(work.ringPage, work.ringPosition + j), work.head, column);
+}
+
+fn probeOf(work: Work, k: u32, probe: u32, column: u32) -> vec4f {
+  if (probe == KEY) {
+    return tokenKey(work.start + k, work.head, column);
+  }
+  return tokenQuery(work.start + k, work.head, column);
+}
+
+fn sumLogDecays(work: Work, lane: u32) {
+  for (var j = lane; j < work.length + work.numTokens; j += WORKGROUP_SIZE) {
+    var sum = 0.0;
+    for (var i = 0u; i <= j; i++) {
+      if (i < work.length) {
+        sum += loadRingDecay(placeOfRow(work.ringPage, work.ringPosition + i), work.head);
+      } else {
+        sum += tokenGate(work.start + i - work.length, work.head).logDecay;
+      }
     }
-    weights[j] = exp(logDecays[at] - logDecays[j]) * sum;
+    logDecays[j] = sum;
   }
-  workgroupBarrier();
-  let own = mat4x4f(probe[slice * 4u], probe[slice * 4u + 1u], probe[slice * 4u + 2u], probe[slice * 4u + 3u]);
-  var values = readout(tile, own) * exp(logDecays[at]);
-  for (var j = slice; j < numRows; j += SLICES) {
-    values += weights[j] * uOf(work, j, rowGroup);
+}
+
+fn measureTokens(work: Work, lane: u32) {
+  for (var k = lane; k < work.numTokens; k += WORKGROUP_SIZE) {
+    var squares = vec2f();
+    if (NORMALIZE) {
+      for (var column = 0u; column < STATE_SIZE; column += 4u) {
+        let key = tokenKey(work.start + k, work.head, column);
+        let query = tokenQuery(work.start + k, work.head, column);
+        squares += vec2f(dot(key, key), dot(query, query));
+      }
+    }
+    norms[k] = normsOf(squares);
   }
-  let sum = sumOfSlices(values, lane);
-  workgroupBarrier();
+}
+
+// Outputs of the tokens for one row group, and what they do to the state, in the order of the tokens.
+fn takeTokens(work: Work, rowGroup: u32, hasRing: bool) {
+  let row = work.firstRow + rowGroup * TILE_ROWS;
+  for (var k = 0u; k < work.numTokens; k++) {
+    let token = work.start + k;
+    let value = tokenValue(token, work.head, row);
+    let scale = tokenGate(token, work.head).scale;
+    var u = value * scale;
+    if (DELTA) {
+      u = (value - readBy(work, k, KEY, work.length + k, rowGroup) * norms[k].x) * scale;
+    }
+    newUs[k * ROW_GROUPS + rowGroup] = u;
+    let output = readBy(work, k, QUERY, work.length + k + 1u, rowGroup);
+    if (DELTA) {
+      storeY(token, work.head, row, output * norms[k].y);
+    } else {
+      storeY(token, work.head, row, value * skipOf(work.head) + output);
+    }
+    if (hasRing) {
+      let place = placeOfRow(work.ringPage, work.ringPosition + work.length + k);
+      storeRing(place, work.head * HEAD_DIM + row, numRowsFrom(row), u);
+    }
+  }
+}
+
+// What the checkpoint and the first `numRows` rows give for a probe of token k, decayed until behind the token.
+fn readBy(work: Work, k: u32, probe: u32, numRows: u32, rowGroup: u32) -> vec4f {
+  let until = logDecays[work.length + k];
+  let firstReadout = ((k * NUM_PROBES + probe) * ROW_GROUPS + rowGroup) * SLICES;
+  var sum = readouts[firstReadout];
+  for (var s = 1u; s < SLICES; s++) {
+    sum += readouts[firstReadout + s];
+  }
+  sum *= exp(until);
+  let firstDot = (k * NUM_PROBES + probe) * RING_ROWS;
+  for (var j = 0u; j < numRows; j++) {
+    let weight = exp(until - logDecays[j]) * dots[firstDot + j];
+    if (j >= work.length) {
+      let own = j - work.length;
+      sum += newUs[own * ROW_GROUPS + rowGroup] * (weight * norms[own].x);
+    } else {
+      let place = placeOfRow(work.ringPage, work.ringPosition + j);
+      sum += loadRingU(place, work.head, work.firstRow + rowGroup * TILE_ROWS) * weight;
+    }
+  }
   return sum;
 }
 
-fn keyQuadOf(work: Work, j: u32, quad: u32) -> vec4f {
-  if (j >= work.length) {
-    return newKeys[(j - work.length) * VECTOR_QUADS + quad];
+// Puts what all row groups of a head, or all heads of a group, have in common behind the rows that the ring held. The first of them
+// writes it.
+fn appendShared(work: Work, lane: u32) {
+  if (work.firstRow != 0u) {
+    return;
   }
-  return loadRingKey(placeOfRow(work.ringPage, work.ringPosition + j), work.head, quad * 4u);
-}
-
-fn uOf(work: Work, j: u32, rowGroup: u32) -> vec4f {
-  if (j >= work.length) {
-    return newUs[(j - work.length) * ROW_GROUPS + rowGroup];
-  }
-  let place = placeOfRow(work.ringPage, work.ringPosition + j);
-  return loadRingU(place, work.head, work.firstRow + rowGroup * TILE_ROWS);
-}
-
-// Brings the key of token k of the call to its length, and returns the factor of its query. Called by all invocations together.
-fn normalize(k: u32, token: u32, head: u32, slice: u32, lane: u32) -> f32 {
-  let first = k * VECTOR_QUADS + slice * 4u;
-  let key = mat4x4f(newKeys[first], newKeys[first + 1u], newKeys[first + 2u], newKeys[first + 3u]);
-  let query = querySlice(token, head, slice * TILE_COLUMNS);
-  let squares = vec4f(dotOfSlices(key, key), dotOfSlices(query, query), 0.0, 0.0);
-  let norms = normsOf(sumOfSlices(squares, lane).xy);
-  workgroupBarrier();
-  for (var i = lane; i < VECTOR_QUADS; i += WORKGROUP_SIZE) {
-    newKeys[k * VECTOR_QUADS + i] *= norms.x;
-  }
-  workgroupBarrier();
-  return norms.y;
-}
-
-// Puts the rows of this call behind those that the ring held. What several workgroups have, one of them writes.
-fn append(work: Work, start: u32, numTokens: u32, rowGroup: u32, slice: u32, lane: u32) {
-  let head = work.head;
-  for (var k = 0u; k < numTokens; k++) {
+  for (var k = 0u; k < work.numTokens; k++) {
     let place = placeOfRow(work.ringPage, work.ringPosition + work.length + k);
-    let row = work.firstRow + rowGroup * TILE_ROWS;
-    if (slice == 0u) {
-      storeRing(place, head * HEAD_DIM + row, numRowsFrom(row), newUs[k * ROW_GROUPS + rowGroup]);
+    if (lane == 0u) {
+      ringPages[place + RING_DECAYS + work.head] = bitcast<u32>(tokenGate(work.start + k, work.head).logDecay);
     }
-    if (work.firstRow == 0u) {
-      if (lane == 0u) {
-        ringPages[place + RING_DECAYS + head] = bitcast<u32>(tokenGate(start + k, head).logDecay);
-      }
-      if (head % HEADS_PER_GROUP == 0u) {
-        let firstKey = RING_KEYS + head / HEADS_PER_GROUP * STATE_SIZE;
-        for (var i = lane; i < VECTOR_QUADS; i += WORKGROUP_SIZE) {
-          storeRing(place, firstKey + 4u * i, numColumnsFrom(4u * i), newKeys[k * VECTOR_QUADS + i]);
-        }
+    if (work.head % HEADS_PER_GROUP == 0u) {
+      let firstKey = RING_KEYS + work.head / HEADS_PER_GROUP * STATE_SIZE;
+      for (var column = lane * 4u; column < STATE_SIZE; column += WORKGROUP_SIZE * 4u) {
+        let key = tokenKey(work.start + k, work.head, column) * norms[k].x;
+        storeRing(place, firstKey + column, numColumnsFrom(column), key);
       }
     }
   }

@@ -18,16 +18,20 @@ fn placeOfRow(page: u32, position: u32) -> u32 {
 fn loadRing(row: u32, at: u32, count: u32) -> vec4f {
   var values = vec4f();
   if (RING_F16) {
-    if (count > 0u) {
+    if (!RAGGED || count > 0u) {
       values = vec4f(unpack2x16float(ringPages[row + at / 2u]), 0.0, 0.0);
     }
-    if (count > 2u) {
+    if (!RAGGED || count > 2u) {
       values = vec4f(values.xy, unpack2x16float(ringPages[row + at / 2u + 1u]));
     }
     return values;
   }
+  let word = row + at;
+  if (!RAGGED) {
+    return bitcast<vec4f>(vec4u(ringPages[word], ringPages[word + 1u], ringPages[word + 2u], ringPages[word + 3u]));
+  }
   for (var i = 0u; i < count; i++) {
-    values[i] = bitcast<f32>(ringPages[row + at + i]);
+    values[i] = bitcast<f32>(ringPages[word + i]);
   }
   return values;
 }
