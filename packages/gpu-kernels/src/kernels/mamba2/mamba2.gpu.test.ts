@@ -5,7 +5,7 @@ import { ComputeContext } from '../../kernel/compute-context.ts';
 import { causalConvReference } from '../recurrent/causal-conv.reference.ts';
 import { packRequests } from '../recurrent/packed-requests.ts';
 import { afterReplay, packReplay, type ReplayCursor, settlesRing } from '../recurrent/replay-ring.ts';
-import { randomNumbers, relativeError } from '../testing/guarded-memory.ts';
+import { randomNumbers, relativeError } from '../testing/guarded-memory-rig.ts';
 import { ssmReference } from './mamba2.reference.ts';
 import { type Mamba2MixerOperands, recordMamba2Mixer, recordMamba2Replay, warmUpMamba2 } from './mamba2.ts';
 import { type Mamba2Shape, mamba2Layout } from './mamba2-shape.ts';

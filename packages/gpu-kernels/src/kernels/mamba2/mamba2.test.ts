@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { KernelError } from '../../errors/kernel-error.ts';
 import { causalConvReference } from '../recurrent/causal-conv.reference.ts';
 import type { ReferenceRows } from '../recurrent/pages.reference.ts';
-import { randomNumbers } from '../testing/guarded-memory.ts';
+import { randomNumbers } from '../testing/guarded-memory-rig.ts';
 import { ssmReference } from './mamba2.reference.ts';
 import { mamba2Layout } from './mamba2-shape.ts';
 import { packHeadParams } from './ssm.ts';

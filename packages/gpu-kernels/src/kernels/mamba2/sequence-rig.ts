@@ -3,7 +3,7 @@ import { ComputeContext } from '../../kernel/compute-context.ts';
 import { causalConvReference } from '../recurrent/causal-conv.reference.ts';
 import { recordCausalConv } from '../recurrent/causal-conv.ts';
 import { packRequests } from '../recurrent/packed-requests.ts';
-import { randomNumbers } from '../testing/guarded-memory.ts';
+import { randomNumbers } from '../testing/guarded-memory-rig.ts';
 import { ssmReference } from './mamba2.reference.ts';
 import { recordMamba2Mixer } from './mamba2.ts';
 import { type Mamba2Shape, mamba2Layout } from './mamba2-shape.ts';

@@ -1,7 +1,7 @@
 import { requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import { describe, expect, test, vi } from 'vitest';
 import { ComputeContext } from '../../kernel/compute-context.ts';
-import { GuardedMemory, randomBelow, randomNumbers, relativeError } from '../testing/guarded-memory.ts';
+import { GuardedMemory, randomBelow, randomNumbers, relativeError } from '../testing/guarded-memory-rig.ts';
 import { causalConvReference } from './causal-conv.reference.ts';
 import { type CausalConvShape, recordCausalConv, type TailPages } from './causal-conv.ts';
 import { packRequests } from './packed-requests.ts';

@@ -1,9 +1,9 @@
 import { storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import { ComputeContext } from '../../kernel/compute-context.ts';
 import type { StorageDtype } from '../../kernel/storage-dtype.ts';
-import { GuardedMemory } from '../testing/guarded-memory.ts';
+import { GuardedMemory } from '../testing/guarded-memory-rig.ts';
 import { halfBits, halfNumber } from '../testing/half-floats.ts';
-import type { FamilyUnderTest } from './family-under-test.ts';
+import type { FamilyUnderTest } from './family-rig.ts';
 import { packRequests } from './packed-requests.ts';
 import { packReplay, type ReplayCursor, type ReplayRing, ringWords } from './replay-ring.ts';
 import { packSnapshots, type Snapshot } from './snapshots.ts';

@@ -1,8 +1,7 @@
-import { openGpu } from '@bufferwise-internal/webgpu-node';
-import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
+import { openGpu, requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { randomBelow, randomNumbers, relativeError } from '../testing/guarded-memory.ts';
-import { type FamilyUnderTest, gatedDeltaUnderTest, mamba2UnderTest } from './family-under-test.ts';
+import { randomBelow, randomNumbers, relativeError } from '../testing/guarded-memory-rig.ts';
+import { type FamilyUnderTest, gatedDeltaUnderTest, mamba2UnderTest } from './family-rig.ts';
 import { joined, RecurrentRig, type RigOptions, referenceCall, type TokenInputs, tokensOf } from './recurrent-rig.ts';
 import { afterReplay, type ReplayCursor, type ReplayRing, settlesRing } from './replay-ring.ts';
 import { stateNumbers } from './state-shape.ts';
