@@ -125,19 +125,21 @@ fn multiplyKeys(work: Work, lane: u32) {
     let j = i % numRows;
     let probe = i / numRows % NUM_PROBES;
     let k = i / numRows / NUM_PROBES;
+    let isNew = j >= work.length;
+    let newToken = work.start + j - work.length;
+    let place = placeOfRow(work.ringPage, work.ringPosition + j);
     var sum = 0.0;
     for (var column = 0u; column < STATE_SIZE; column += 4u) {
-      sum += dot(keyOfRow(work, j, column), probeOf(work, k, probe, column));
+      var key: vec4f;
+      if (isNew) {
+        key = tokenKey(newToken, work.head, column);
+      } else {
+        key = loadRingKey(place, work.head, column);
+      }
+      sum += dot(key, probeOf(work, k, probe, column));
     }
     dots[(k * NUM_PROBES + probe) * RING_ROWS + j] = sum;
   }
-}
-
-fn keyOfRow(work: Work, j: u32, column: u32) -> vec4f {
-  if (j >= work.length) {
-    return tokenKey(work.start + j - work.length, work.head, column);
-  }
-  return loadRingKey(placeOfRow(work.ringPage, work.ringPosition + j), work.head, column);
 }
 
 fn probeOf(work: Work, k: u32, probe: u32, column: u32) -> vec4f {
