@@ -1,59 +1,162 @@
-import { requireBindingWords } from '../../kernel/binding-words.ts';
+import { KernelError } from '../../errors/kernel-error.ts';
+import { bindingWords } from '../../kernel/binding-words.ts';
 import type { Binding } from '../../kernel/compute-step.ts';
-import { attentionError, LABEL, requireInteger } from './attention-shape.ts';
+import { LABEL } from './attention-shape.ts';
 
 /**
- * Where keys, or values, lie. Token t of request r has its row `[numKvHeads, headDim] f32` at word
- * `baseWords + table[r, floor(t / tokensPerPage)] * pageStrideWords + (t mod tokensPerPage) * numKvHeads * headDim` of the pool.
- *
- * Keys and values have one each, and may differ in everything: group, page size, pool. Nothing is assumed about neighbouring
- * indices, so a table of scratch pages may send one block of a layer into several slots, and requests may share pages.
+ * Where a buffer's pages lie, for any number of requests. Nothing is assumed about neighbouring indices, so a table of scratch
+ * pages may send one block of a layer into several slots, and requests may share pages.
  */
-export interface KvPages {
-  /** Bound for reading, so keys and values may lie in one buffer. */
+export interface PagePlaces {
+  /** Bound for reading, so several of them may lie in one buffer. */
   pool: Binding;
   /**
    * `[numRequests, tableStride] i32`: kernel page indices. A negative one (`BAD_PAGE_INDEX`) is never followed; tokens of
-   * such a page, and tokens beyond the table, count as unseen.
+   * such a page, and tokens beyond the table, count as unseen. Best in the upload of the step, as all the tables of a call: what
+   * lies elsewhere is first copied to the others.
    */
   table: Binding;
   /** Entries of the table for one request, >= 1. */
   tableStride: number;
   /** Tokens that one page of this buffer holds: tokensPerBlock, or its override. >= 1 */
   tokensPerPage: number;
-  /** From one page to the next. A multiple of 4, at least the rows of a page. */
+  /** 32-bit words from one page to the next. At least the rows of a page. */
   pageStrideWords: number;
-  /** First word of page 0. A multiple of 4, default 0. */
+  /** First word of page 0. Default 0. */
   baseWords?: number;
 }
 
-/** @throws {KernelError} `kernel-dispatch` with the reason, when the kernels cannot read such pages */
-export function requireKvPages(name: string, pages: KvPages, rowWords: number, numRequests: number): void {
-  const { pool, table, tableStride, tokensPerPage, pageStrideWords, baseWords = 0 } = pages;
-  requireInteger(`${name}.tableStride`, tableStride, 1);
-  requireInteger(`${name}.tokensPerPage`, tokensPerPage, 1);
-  requireVecs(`${name}.pageStrideWords`, pageStrideWords);
-  requireVecs(`${name}.baseWords`, baseWords);
-  const pageWords = tokensPerPage * rowWords;
-  if (pageStrideWords < pageWords) {
-    throw attentionError(
-      `${name}.pageStrideWords is ${pageStrideWords}, but a page of ${tokensPerPage} tokens has ${pageWords} words: pages would overlap.`,
-    );
-  }
-  requireBound(`${name}.pool`, pool, baseWords + pageWords);
-  requireBound(`${name}.table`, table, numRequests * tableStride);
+/**
+ * Where keys, or values, lie. Token t of request r has its row `[numKvHeads, headDim]` (`valueDim` for values) at word
+ * `baseWords + table[r, floor(t / tokensPerPage)] * pageStrideWords + (t mod tokensPerPage) * rowStrideWords` of the pool.
+ *
+ * Keys and values have one each, and may differ in everything: group, page size, pool. Places and distances are multiples of the
+ * words of four stored numbers: 4 for f32, 2 for f16.
+ */
+export interface KvPages extends PagePlaces {
+  /** From one row of a page to the next. At least a row; default: a row. */
+  rowStrideWords?: number;
+  /** For `int8`, and only for it. */
+  scales?: KvScales;
 }
 
-/** @throws {KernelError} `kernel-dispatch` when a place or distance cannot be read four words at a time */
-export function requireVecs(name: string, words: number): void {
-  requireInteger(name, words, 0);
-  if (words % 4 === 0) return;
-  throw attentionError(
-    `${name} is ${words}, but the kernels read four words at a time. Lay rows and pages out in multiples of 4 words.`,
+/**
+ * Scales of the pages of keys, or of values: a buffer of its own. A stored number n of head h means `n * scale`. A page of scales
+ * holds `[tokensPerPage / tokensPerPage of the keys, numKvHeads / headsPerScale] f32`.
+ */
+export interface KvScales extends PagePlaces {
+  /** Key-value heads that share a scale: 1, the default, or `numKvHeads`, or another divisor of it. */
+  headsPerScale?: number;
+}
+
+/** What the kernels read of a buffer's pages: `Pages` in WGSL, but for the place of the table. */
+export interface PageGeometry {
+  tableStride: number;
+  tokensPerPage: number;
+  base: number;
+  pageStride: number;
+  rowStride: number;
+  tokensPerRow: number;
+  headsPerScale: number;
+}
+
+/**
+ * @param rowWords    words of a token's row
+ * @param wordsPerVec words of four stored numbers
+ * @throws {KernelError} `kernel-layout` with the reason, when the kernels cannot read such pages
+ */
+export function kvGeometry(
+  name: string,
+  pages: KvPages,
+  rowWords: number,
+  wordsPerVec: number,
+  numRequests: number,
+): PageGeometry {
+  const { tokensPerPage, rowStrideWords = rowWords } = pages;
+  requirePlaces(name, pages, wordsPerVec, numRequests);
+  requireVecs(`${name}.rowStrideWords`, rowStrideWords, wordsPerVec);
+  if (rowStrideWords < rowWords) {
+    throw layoutError(`${name}.rowStrideWords is ${rowStrideWords}, but a row has ${rowWords} words: rows would overlap.`);
+  }
+  requirePageWords(name, pages, (tokensPerPage - 1) * rowStrideWords + rowWords, `${tokensPerPage} tokens`);
+  return geometryOf(pages, rowStrideWords, 1, 1);
+}
+
+/** @throws {KernelError} `kernel-layout` when the scales do not fit the pages of the keys or values that they are of */
+export function scaleGeometry(name: string, of: KvPages, numKvHeads: number, numRequests: number): PageGeometry {
+  const { scales } = of;
+  if (!scales) {
+    throw layoutError(`${name}.scales is missing: numbers in int8 mean nothing without the scales of their pages.`);
+  }
+  const { tokensPerPage, headsPerScale = 1 } = scales;
+  requirePlaces(`${name}.scales`, scales, 1, numRequests);
+  requireCount(`${name}.scales.headsPerScale`, headsPerScale);
+  if (numKvHeads % headsPerScale !== 0) {
+    throw layoutError(`${name}.scales.headsPerScale ${headsPerScale} does not divide the ${numKvHeads} key-value heads.`);
+  }
+  if (tokensPerPage % of.tokensPerPage !== 0) {
+    throw layoutError(
+      `a page of ${name}.scales is for ${tokensPerPage} tokens, which are no whole pages of ${of.tokensPerPage}. Give the scales ` +
+        'the tokens per page of their buffer, or a multiple of them.',
+    );
+  }
+  const rowStride = numKvHeads / headsPerScale;
+  const pageWords = (tokensPerPage / of.tokensPerPage) * rowStride;
+  requirePageWords(`${name}.scales`, scales, pageWords, `scales of ${tokensPerPage} tokens`);
+  return geometryOf(scales, rowStride, of.tokensPerPage, headsPerScale);
+}
+
+function geometryOf(
+  { tableStride, tokensPerPage, baseWords = 0, pageStrideWords }: PagePlaces,
+  rowStride: number,
+  tokensPerRow: number,
+  headsPerScale: number,
+): PageGeometry {
+  return { tableStride, tokensPerPage, base: baseWords, pageStride: pageStrideWords, rowStride, tokensPerRow, headsPerScale };
+}
+
+function requirePlaces(name: string, places: PagePlaces, wordsPerVec: number, numRequests: number): void {
+  const { table, tableStride, tokensPerPage, pageStrideWords, baseWords = 0 } = places;
+  requireCount(`${name}.tableStride`, tableStride);
+  requireCount(`${name}.tokensPerPage`, tokensPerPage);
+  requireVecs(`${name}.pageStrideWords`, pageStrideWords, wordsPerVec);
+  requireVecs(`${name}.baseWords`, baseWords, wordsPerVec);
+  requireWords(`${name}.table`, table, numRequests * tableStride);
+}
+
+function requirePageWords(name: string, places: PagePlaces, pageWords: number, content: string): void {
+  const { pool, pageStrideWords, baseWords = 0 } = places;
+  if (pageStrideWords < pageWords) {
+    throw layoutError(
+      `${name}.pageStrideWords is ${pageStrideWords}, but a page of ${content} has ${pageWords} words: pages would overlap.`,
+    );
+  }
+  requireWords(`${name}.pool`, pool, baseWords + pageWords);
+}
+
+/** @throws {KernelError} `kernel-layout` when a place or distance cannot be read four numbers at a time */
+export function requireVecs(name: string, words: number, wordsPerVec: number): void {
+  if (!(Number.isInteger(words) && words >= 0 && words < 2 ** 31)) {
+    throw layoutError(`${name} is ${words}, not an integer from 0 on.`);
+  }
+  if (words % wordsPerVec === 0) return;
+  throw layoutError(
+    `${name} is ${words}, but the kernels read four numbers at a time. Lay rows and pages out in multiples of ${wordsPerVec} words.`,
   );
 }
 
-/** @throws {KernelError} `kernel-dispatch` when fewer than `words` words are bound */
-export function requireBound(name: string, binding: Binding, words: number): void {
-  requireBindingWords(LABEL, name, binding, words);
+function requireCount(name: string, value: number): void {
+  if (Number.isInteger(value) && value >= 1 && value < 2 ** 31) return;
+  throw layoutError(`${name} is ${value}, not an integer from 1 on.`);
+}
+
+function requireWords(name: string, binding: Binding, needed: number): void {
+  const bound = bindingWords(binding);
+  if (needed <= bound) return;
+  throw layoutError(`${name} reaches to word ${needed}, but ${bound} are bound. Bind a larger range.`);
+}
+
+/** Pages lie in a way that the kernels would misread. */
+export function layoutError(message: string): KernelError {
+  return new KernelError('kernel-layout', LABEL, message);
 }

@@ -472,8 +472,8 @@ describe('refused, with the reason, before anything is added', () => {
   const keys = good.keys;
   test.each<[string, Partial<DeviceOperands>]>([
     ['keys.pageStrideWords is 252, but a page of 4 tokens has 256 words', { keys: { ...keys, pageStrideWords: 252 } }],
-    ['keys.pageStrideWords is 258, but the kernels read four words at a time', { keys: { ...keys, pageStrideWords: 258 } }],
-    ['keys.baseWords is 2, but the kernels read four words at a time', { keys: { ...keys, baseWords: 2 } }],
+    ['keys.pageStrideWords is 258, but the kernels read four numbers at a time', { keys: { ...keys, pageStrideWords: 258 } }],
+    ['keys.baseWords is 2, but the kernels read four numbers at a time', { keys: { ...keys, baseWords: 2 } }],
     ['keys.tokensPerPage is 0', { keys: { ...keys, tokensPerPage: 0 } }],
     ['keys.tableStride is 0', { keys: { ...keys, tableStride: 0 } }],
     ['keys.table reaches to word 100, but 4 are bound', { keys: { ...keys, tableStride: 100 } }],
