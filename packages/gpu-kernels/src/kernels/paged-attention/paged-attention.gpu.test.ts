@@ -16,7 +16,8 @@ import {
   upload,
 } from './attention-rig.ts';
 import type { AttentionShape } from './attention-shape.ts';
-import { pagedAttentionReference } from './paged-attention.reference.ts';
+import type { KvPages } from './kv-pages.ts';
+import { pagedAttentionReference, type ReferenceOperands, type ReferencePages } from './paged-attention.reference.ts';
 import { PagedAttention } from './paged-attention.ts';
 
 const TOLERANCE = 1e-4;
@@ -58,6 +59,9 @@ async function decodeError(attentionCase: AttentionCase, tiling?: 'gpu' | 'softw
   const found = await decodeOf(context, attentionOf(attentionCase.shape, tiling), attentionCase);
   return relativeError(found, pagedAttentionReference(attentionCase.shape, layOut(attentionCase)));
 }
+
+/** Of a shape whose values have pages. */
+const layOutBoth = (attentionCase: AttentionCase) => layOut(attentionCase) as ReferenceOperands & { values: ReferencePages };
 
 const somePages = fc.record({
   tokensPerPage: fc.constantFrom(1, 3, 4, 8, 16),
@@ -169,7 +173,7 @@ describe('lengths on both sides of each border', () => {
       seed,
     }));
     expect(await prefillError({ shape: SMALL, requests, ...pages })).toBeLessThan(TOLERANCE);
-    const operands = upload(device, {
+    const operands = upload(device, SMALL, {
       ...layOut({ shape: SMALL, requests: [{ contextLength: 4, numQueries: 1, seed: 0 }], ...pages }),
       contextLength: [0],
     });
@@ -239,7 +243,7 @@ describe('memory that a query does not see', () => {
   test.each([SMALL, SHAPES[4]])(
     'never reaches it, be it a later token of its own request ($headDim wide heads)',
     async (shape) => {
-      const operands = layOut({ ...some, shape });
+      const operands = layOutBoth({ ...some, shape });
       const expected = pagedAttentionReference(shape, operands);
       const rowWords = shape.numKvHeads * shape.headDim;
       const poison = ({ pool, table, tokensPerPage, pageStrideWords }: typeof operands.keys, token: number) => {
@@ -248,7 +252,7 @@ describe('memory that a query does not see', () => {
       };
       for (const pages of [operands.keys, operands.values]) for (const token of [30, 31, 39]) poison(pages, token);
       for (const tiling of TILINGS) {
-        const uploaded = upload(device, operands);
+        const uploaded = upload(device, shape, operands);
         const { output } = await run(context, uploaded, (step) => attentionOf(shape, tiling).prefill(step, uploaded));
         const untouched = 14 * shape.numQueryHeads * shape.headDim;
         expect(relativeError(output.subarray(0, untouched), expected.subarray(0, untouched))).toBeLessThan(TOLERANCE);
@@ -258,12 +262,12 @@ describe('memory that a query does not see', () => {
 
   test('a request whose own numbers are broken leaves the others of the batch as they are', async () => {
     const attentionCase = { ...some, requests: [33, 21].map((contextLength, seed) => ({ contextLength, numQueries: 2, seed })) };
-    const operands = layOut(attentionCase);
+    const operands = layOutBoth(attentionCase);
     const expected = pagedAttentionReference(SMALL, operands);
     const queryWords = SMALL.numQueryHeads * SMALL.headDim;
     (operands.queries as Float32Array).fill(Number.NaN, 0, queryWords);
     for (const tiling of TILINGS) {
-      const uploaded = upload(device, operands);
+      const uploaded = upload(device, SMALL, operands);
       const { output } = await run(context, uploaded, (step) => attentionOf(SMALL, tiling).prefill(step, uploaded));
       expect(relativeError(output.subarray(queryWords), expected.subarray(queryWords))).toBeLessThan(TOLERANCE);
     }
@@ -271,36 +275,36 @@ describe('memory that a query does not see', () => {
 
   test('a missing page among the visible ones counts as unseen, for keys and for values', async () => {
     for (const side of ['keys', 'values'] as const) {
-      const operands = layOut(some);
+      const operands = layOutBoth(some);
       (operands[side].table as Int32Array)[2] = -1;
       const expected = pagedAttentionReference(SMALL, operands);
       for (const tiling of TILINGS) {
-        const uploaded = upload(device, operands);
+        const uploaded = upload(device, SMALL, operands);
         const { output } = await run(context, uploaded, (step) => attentionOf(SMALL, tiling).prefill(step, uploaded));
         expect(relativeError(output, expected)).toBeLessThan(TOLERANCE);
       }
-      const last = layOut({ ...some, requests: [{ ...requests[0], numQueries: 1 }] });
+      const last = layOutBoth({ ...some, requests: [{ ...requests[0], numQueries: 1 }] });
       (last[side].table as Int32Array)[2] = -1;
-      const uploaded = upload(device, last);
+      const uploaded = upload(device, SMALL, last);
       const { output } = await run(context, uploaded, (step) => attentionOf(SMALL).decode(step, uploaded));
       expect(relativeError(output, pagedAttentionReference(SMALL, last))).toBeLessThan(TOLERANCE);
     }
   });
 
   test('a query without any page gets zeros', async () => {
-    const operands = layOut(some);
+    const operands = layOutBoth(some);
     (operands.keys.table as Int32Array).fill(-1);
-    const uploaded = upload(device, operands);
+    const uploaded = upload(device, SMALL, operands);
     const { output } = await run(context, uploaded, (step) => attentionOf(SMALL).prefill(step, uploaded));
     expect(output).toEqual(new Float32Array(output.length));
   });
 
   test('a table that is too short for the context ends what is seen', async () => {
-    const operands = layOut(some);
+    const operands = layOutBoth(some);
     operands.keys.tableStride = 3;
     operands.keys.table = Int32Array.from({ length: 3 }, (_, i) => operands.keys.table[i]);
     const expected = pagedAttentionReference(SMALL, operands);
-    const uploaded = upload(device, operands);
+    const uploaded = upload(device, SMALL, operands);
     const { output } = await run(context, uploaded, (step) => attentionOf(SMALL).prefill(step, uploaded));
     expect(relativeError(output, expected)).toBeLessThan(TOLERANCE);
   });
@@ -316,8 +320,8 @@ describe('layouts', () => {
       keys: { tokensPerPage: 16, gapWords: 12, baseWords: 4 },
       values: { tokensPerPage: 3, gapWords: 4 },
     };
-    const operands = upload(device, layOut(attentionCase), { onePool: true });
-    expect(operands.keys.pool).toBe(operands.values.pool);
+    const operands = upload(device, SMALL, layOut(attentionCase), { onePool: true });
+    expect(operands.keys.pool).toBe(operands.values?.pool);
     const { output } = await run(context, operands, (step) => attentionOf(SMALL).prefill(step, operands));
     expect(relativeError(output, pagedAttentionReference(SMALL, layOut(attentionCase)))).toBeLessThan(TOLERANCE);
   });
@@ -331,7 +335,7 @@ describe('layouts', () => {
       values: { tokensPerPage },
       slidingWindowSize: 9,
     };
-    const operands = layOut(attentionCase);
+    const operands = layOutBoth(attentionCase);
     const expected = pagedAttentionReference(SMALL, operands);
 
     // Five sub-pages a slot, the first two of them this layer's. Six scratch blocks need twelve: three slots.
@@ -353,7 +357,7 @@ describe('layouts', () => {
     expect(base.some((_, block) => slotOf(tables[0][block]) !== slotOf(tables[1][block]))).toBe(true);
 
     const onePool = storageBuffer(device, pool);
-    const uploaded = upload(device, operands);
+    const uploaded = upload(device, SMALL, operands);
     const [keys, values] = tables.map((table) => ({
       pool: onePool,
       table: storageBuffer(device, table),
@@ -369,13 +373,13 @@ describe('layouts', () => {
   });
 
   test('queries between keys and values of the same row', async () => {
-    const operands = layOut({ shape: SMALL, requests, keys: { tokensPerPage: 8 }, values: { tokensPerPage: 8 } });
+    const operands = layOutBoth({ shape: SMALL, requests, keys: { tokensPerPage: 8 }, values: { tokensPerPage: 8 } });
     const rowWords = SMALL.numQueryHeads * SMALL.headDim;
     const strideWords = rowWords + 24;
     const rows = new Float32Array(8 + 12 * strideWords).fill(Number.NaN);
     for (let t = 0; t < 12; t++)
       rows.set((operands.queries as Float32Array).subarray(t * rowWords, (t + 1) * rowWords), 8 + t * strideWords);
-    const uploaded = upload(device, operands);
+    const uploaded = upload(device, SMALL, operands);
     const queries = storageBuffer(device, rows);
     const places = { queries, queriesBaseWords: 8, queriesStrideWords: strideWords };
     const { output } = await run(context, uploaded, (step) => attentionOf(SMALL).prefill(step, { ...uploaded, ...places }));
@@ -409,7 +413,7 @@ describe('what a step costs', () => {
   test('one dispatch of prefill, however many requests; one of decode up to 128 visible keys, two beyond', async () => {
     const attention = attentionOf(SMALL);
     const dispatches = async (attentionCase: AttentionCase, kind: 'prefill' | 'decode') => {
-      const operands = upload(device, layOut(attentionCase));
+      const operands = upload(device, SMALL, layOut(attentionCase));
       const { counts } = await run(context, operands, (step) => attention[kind](step, operands));
       return counts.numDispatches;
     };
@@ -423,7 +427,7 @@ describe('what a step costs', () => {
   });
 
   test('nothing when there is no token', () => {
-    const operands = upload(device, layOut(caseOf(5, 1)));
+    const operands = upload(device, SMALL, layOut(caseOf(5, 1)));
     const step = context.step('empty');
     attentionOf(SMALL).prefill(step, { ...operands, numTokens: 0 });
     attentionOf(SMALL).decode(step, { ...operands, numRequests: 0 });
@@ -434,8 +438,8 @@ describe('what a step costs', () => {
     const attention = new PagedAttention(context, SMALL);
     const small = caseOf(200, 1);
     const large = caseOf(900, 3);
-    const first = upload(device, layOut(small));
-    const second = upload(device, layOut(large));
+    const first = upload(device, SMALL, layOut(small));
+    const second = upload(device, SMALL, layOut(large));
     const { output } = await run(context, second, (step) => {
       attention.decode(step, first);
       attention.decode(step, second);
@@ -462,6 +466,7 @@ describe('refused, with the reason, before anything is added', () => {
 
   const good = upload(
     device,
+    SMALL,
     layOut({
       shape: SMALL,
       requests: [{ contextLength: 9, numQueries: 1, seed: 0 }],
@@ -487,7 +492,7 @@ describe('refused, with the reason, before anything is added', () => {
         contextLength: storageBuffer(device, 4),
         numRequests: 2,
         keys: { ...keys, tableStride: 1 },
-        values: { ...good.values, tableStride: 1 },
+        values: { ...(good.values as KvPages), tableStride: 1 },
       },
     ],
     ['output reaches to word 128, but 1 are bound', { output: storageBuffer(device, 4) }],

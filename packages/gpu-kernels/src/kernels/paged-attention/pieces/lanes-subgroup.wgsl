@@ -5,6 +5,8 @@ var<workgroup> numThreads: atomic<u32>;
 // A number for each thread, such that LANES neighbours are in one subgroup. WGSL does not say how a workgroup is cut into
 // subgroups, so subgroups take their numbers one after the other.
 fn threadOf(localIndex: u32) -> u32 {
+  // SwiftShader zeroes workgroup memory for each subgroup as it begins: nobody may count before all have begun.
+  workgroupBarrier();
   let size = subgroupAdd(1u);
   var first = 0u;
   if (subgroupElect()) {
