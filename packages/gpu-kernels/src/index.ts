@@ -22,6 +22,8 @@ export {
 } from './kernel/kernel.ts';
 export { type ParamLayout, type ParamType, packParams } from './kernel/params.ts';
 export type { StepData } from './kernel/step-data.ts';
+// Pages
+export type { KvPages, KvScales, KvStorage, PagePlaces } from './kernels/kv-pages/kv-pages.ts';
 // Mamba-2 layers
 export {
   type CausalConvOperands,
@@ -48,7 +50,6 @@ export {
   type Words,
   warmUpMamba2,
 } from './kernels/mamba2/mamba2.ts';
-// Pages
 export {
   type PageCopyKernel,
   type PageCopyOptions,
@@ -67,10 +68,17 @@ export {
   recordPageWrite,
 } from './kernels/page-write/page-write.ts';
 export {
+  type QuantisedPageWriteOptions,
+  quantisedPageWriteKernel,
+  recordQuantisedPageWrite,
+} from './kernels/page-write/quantised-page-write.ts';
+export {
   type AttentionShape,
   type DecodeOperands,
-  type KvPages,
+  type LatentAttention,
+  latentAttention,
   PagedAttention,
   type PagedAttentionOptions,
   type PrefillOperands,
+  type SelectedBlocks,
 } from './kernels/paged-attention/paged-attention.ts';

@@ -1,19 +1,7 @@
 import { type ParamLayout, packParams } from '../../kernel/params.ts';
+import { type PageGeometry, pageParams } from '../kv-pages/kv-pages.ts';
 import type { FullAttentionShape } from './attention-shape.ts';
-import type { PageGeometry } from './kv-pages.ts';
 import type { SelectionGeometry } from './selected-blocks.ts';
-
-/** `Pages` of attention-common.wgsl. */
-const pagesLayout = {
-  tableAt: 'u32',
-  tableStride: 'u32',
-  tokensPerPage: 'u32',
-  base: 'u32',
-  pageStride: 'u32',
-  rowStride: 'u32',
-  tokensPerRow: 'u32',
-  headsPerScale: 'u32',
-} as const satisfies ParamLayout;
 
 /** `Params` of attention-common.wgsl, from `numRequests` on and without its array. */
 const scalarLayout = {
@@ -63,22 +51,10 @@ export interface AttentionParams {
 /** A window that no position reaches the end of. */
 export const NO_WINDOW = 2 ** 31 - 1;
 
-const NO_PAGES: PageGeometry = {
-  tableStride: 0,
-  tokensPerPage: 1,
-  base: 0,
-  pageStride: 0,
-  rowStride: 0,
-  tokensPerRow: 1,
-  headsPerScale: 1,
-};
-
 export function attentionParams(shape: FullAttentionShape, call: AttentionParams): Uint8Array {
   const { numQueryHeads, scale, softCap } = shape;
   const { pages, indexPlaces, selection, sinkScores } = call;
-  const packed = PAGED.map((name) => {
-    return packParams(pagesLayout, { tableAt: indexPlaces[`${name}Table`] ?? 0, ...(pages[name] ?? NO_PAGES) });
-  });
+  const packed = PAGED.map((name) => pageParams(pages[name], indexPlaces[`${name}Table`]));
   packed.push(
     packParams(scalarLayout, {
       numRequests: call.numRequests,

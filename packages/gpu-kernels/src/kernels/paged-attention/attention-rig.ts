@@ -1,16 +1,11 @@
 import { readF32, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import type { ComputeContext } from '../../kernel/compute-context.ts';
 import type { ComputeStep, StepCounts } from '../../kernel/compute-step.ts';
+import type { ReferencePages, ReferencePlaces, ReferenceScales } from '../kv-pages/kv-pages.reference.ts';
+import { type KvPages, type KvStorage, NUMBERS_PER_WORD, type PagePlaces } from '../kv-pages/kv-pages.ts';
 import { halfBits, halfNumber } from '../testing/half-floats.ts';
-import { type AttentionShape, fullAttentionShape, type KvStorage, NUMBERS_PER_WORD } from './attention-shape.ts';
-import type { KvPages, PagePlaces } from './kv-pages.ts';
-import type {
-  ReferenceOperands,
-  ReferencePages,
-  ReferencePlaces,
-  ReferenceScales,
-  ReferenceSelection,
-} from './paged-attention.reference.ts';
+import { type AttentionShape, fullAttentionShape } from './attention-shape.ts';
+import type { ReferenceOperands, ReferenceSelection } from './paged-attention.reference.ts';
 import type { PagedAttention } from './paged-attention.ts';
 import type { SelectedBlocks } from './selected-blocks.ts';
 

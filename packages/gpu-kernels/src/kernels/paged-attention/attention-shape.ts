@@ -1,10 +1,5 @@
 import { KernelError } from '../../errors/kernel-error.ts';
-
-/**
- * How numbers of keys and values are stored. `int8` counts in units of a scale, which lies in a buffer of its own and holds for
- * one page, of one head or of several: see `KvScales`.
- */
-export type KvStorage = 'f32' | 'f16' | 'int8';
+import { type KvStorage, NUMBERS_PER_WORD } from '../kv-pages/kv-pages.ts';
 
 /** Sizes of an attention layer, how its numbers are stored, and how its scores are made. */
 export interface AttentionShape {
@@ -80,9 +75,6 @@ export function fullAttentionShape(shape: AttentionShape): FullAttentionShape {
     ...(softCap === undefined ? {} : { softCap }),
   };
 }
-
-/** Stored numbers in a 32-bit word. */
-export const NUMBERS_PER_WORD: Readonly<Record<KvStorage, number>> = { f32: 1, f16: 2, int8: 4 };
 
 /** Sizes of a latent cache, in numbers. */
 export interface LatentAttention {

@@ -4,7 +4,7 @@ import type { FullAttentionShape } from './attention-shape.ts';
 import type { TextConstants } from './kernel-text.ts';
 import keyCountSelected from './pieces/key-count-selected.wgsl';
 import keyCountWindow from './pieces/key-count-window.wgsl';
-import kvPages from './pieces/kv-pages.wgsl';
+import keys from './pieces/keys.wgsl';
 import lanesAlone from './pieces/lanes-alone.wgsl';
 import lanesSubgroup from './pieces/lanes-subgroup.wgsl';
 import scalesInKeys from './pieces/scales-in-keys.wgsl';
@@ -86,7 +86,7 @@ export function readPieces({ shape, nativeF16 }: AttentionVariant): string[] {
   const { storage } = shape;
   const stored = { f32: storedF32, f16: nativeF16 ? storedF16 : storedF16Packed, int8: storedInt8 }[storage];
   const scales = storage !== 'int8' ? [scalesNone] : [scalesOfKeys, shape.valuesInKeys ? scalesInKeys : scalesOfValues];
-  return [stored, kvPages, shape.valuesInKeys ? valuesInKeys : valuesOwn, ...scales, visiblePiece(shape)];
+  return [stored, keys, shape.valuesInKeys ? valuesInKeys : valuesOwn, ...scales, visiblePiece(shape)];
 }
 
 function visiblePiece({ selectsBlocks }: FullAttentionShape): string {

@@ -1,5 +1,6 @@
 import { bindingKinds, bindingText } from '../../kernel/binding-text.ts';
 import { defineKernel, type Kernel } from '../../kernel/kernel.ts';
+import pagePlaces from '../kv-pages/page-places.wgsl';
 import type { FullAttentionShape } from './attention-shape.ts';
 import {
   type AttentionVariant,
@@ -106,7 +107,7 @@ export function decodeKernel(variant: AttentionVariant, budget: ThreadBudget): D
     VALUE_SCALES: valueScales,
   };
   const bindings = { ...readBindings(variant), result: ['storage', 'array<vec4f>'] as const };
-  const pieces = [common, ...readPieces(variant), lanesPiece(lanes), keyCountPiece(shape), decodePartition, decode];
+  const pieces = [pagePlaces, common, ...readPieces(variant), lanesPiece(lanes), keyCountPiece(shape), decodePartition, decode];
   return defineKernel({
     label: `paged-attention decode ${shape.storage}`,
     code: enableText(features) + kernelText(constants, bindingText(bindings), ...pieces),
@@ -143,7 +144,7 @@ export function decodeMergeKernel(variant: AttentionVariant, budget: ThreadBudge
   const constants = { ...variantConstants(variant, 1), ...partitionConstants(workgroup) };
   return defineKernel({
     label: 'paged-attention decode merge',
-    code: kernelText(constants, bindingText(bindings), common, keyCountPiece(shape), decodePartition, decodeMerge),
+    code: kernelText(constants, bindingText(bindings), pagePlaces, common, keyCountPiece(shape), decodePartition, decodeMerge),
     bindings: bindingKinds(bindings),
     constants: {},
     workgroupSize: () => [workgroup, 1, 1],

@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { KernelError } from '../../errors/kernel-error.ts';
 import { ComputeContext } from '../../kernel/compute-context.ts';
+import type { ReferencePages } from '../kv-pages/kv-pages.reference.ts';
+import type { KvPages } from '../kv-pages/kv-pages.ts';
 import {
   type AttentionCase,
   type DeviceOperands,
@@ -16,8 +18,7 @@ import {
   upload,
 } from './attention-rig.ts';
 import type { AttentionShape } from './attention-shape.ts';
-import type { KvPages } from './kv-pages.ts';
-import { pagedAttentionReference, type ReferenceOperands, type ReferencePages } from './paged-attention.reference.ts';
+import { pagedAttentionReference, type ReferenceOperands } from './paged-attention.reference.ts';
 import { PagedAttention } from './paged-attention.ts';
 
 const TOLERANCE = 1e-4;

@@ -1,29 +1,5 @@
+import { numberAt, type ReferencePages, scaleAt } from '../kv-pages/kv-pages.reference.ts';
 import type { AttentionShape } from './attention-shape.ts';
-
-/** `PagePlaces` with plain arrays: `table` `[numRequests, tableStride]`. */
-export interface ReferencePlaces {
-  table: ArrayLike<number>;
-  tableStride: number;
-  tokensPerPage: number;
-  pageStrideWords: number;
-  baseWords?: number;
-}
-
-/** `KvPages` with plain arrays. */
-export interface ReferencePages extends ReferencePlaces {
-  /** Numbers as they are stored, in units of the scale of their page where there are scales. */
-  pool: ArrayLike<number>;
-  /** 1 for f32, 2 for f16, 4 for int8. Default 1. */
-  numbersPerWord?: number;
-  rowStrideWords?: number;
-  scales?: ReferenceScales;
-}
-
-/** `KvScales` with plain arrays. */
-export interface ReferenceScales extends ReferencePlaces {
-  pool: ArrayLike<number>;
-  headsPerScale?: number;
-}
 
 /** `SelectedBlocks` with plain arrays. */
 export interface ReferenceSelection {
@@ -116,22 +92,13 @@ function headOf(
   token: number,
   head: number,
 ): Head | undefined {
-  const { numbersPerWord = 1, rowStrideWords = (numKvHeads * dim) / numbersPerWord, scales } = pages;
-  const word = rowOf(pages, request, token, token % pages.tokensPerPage, rowStrideWords);
-  if (word === undefined) return undefined;
-  const at = word * numbersPerWord + head * dim;
+  const row = numberAt(pages, numKvHeads * dim, request, token);
+  if (row === undefined) return undefined;
+  const at = row + head * dim;
+  const { scales } = pages;
   if (!scales) return { at, scale: 1 };
-  const { headsPerScale = 1 } = scales;
-  const row = Math.floor((token % scales.tokensPerPage) / pages.tokensPerPage);
-  const scaleAt = rowOf(scales, request, token, row, numKvHeads / headsPerScale);
-  return scaleAt === undefined ? undefined : { at, scale: scales.pool[scaleAt + Math.floor(head / headsPerScale)] };
-}
-
-function rowOf(places: ReferencePlaces, request: number, token: number, row: number, strideWords: number): number | undefined {
-  const { table, tableStride, tokensPerPage, pageStrideWords, baseWords = 0 } = places;
-  const column = Math.floor(token / tokensPerPage);
-  const page = column < tableStride ? table[request * tableStride + column] : -1;
-  return page < 0 ? undefined : baseWords + page * pageStrideWords + row * strideWords;
+  const place = scaleAt({ ...pages, scales }, numKvHeads, request, token, head);
+  return place === undefined ? undefined : { at, scale: scales.pool[place] };
 }
 
 function selectionOf(selected: ReferenceSelection | undefined, request: number, head: number): (token: number) => boolean {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { ReferencePages } from '../kv-pages/kv-pages.reference.ts';
 import type { AttentionShape } from './attention-shape.ts';
-import { pagedAttentionReference, type ReferenceOperands, type ReferencePages } from './paged-attention.reference.ts';
+import { pagedAttentionReference, type ReferenceOperands } from './paged-attention.reference.ts';
 
 /** One head of 4 numbers; queries and keys are a number in the first place, so that a score is their product. */
 const SHAPE: AttentionShape = { numQueryHeads: 1, numKvHeads: 1, headDim: 4, scale: 1 };

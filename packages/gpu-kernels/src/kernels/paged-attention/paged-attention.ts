@@ -3,6 +3,15 @@ import type { ComputeContext } from '../../kernel/compute-context.ts';
 import type { Binding, ComputeStep } from '../../kernel/compute-step.ts';
 import { joinBindings } from '../../kernel/joined-binding.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import {
+  type KvPages,
+  kvGeometry,
+  layoutError,
+  NUMBERS_PER_WORD,
+  type PageGeometry,
+  requireVecs,
+  scaleGeometry,
+} from '../kv-pages/kv-pages.ts';
 import { type AttentionParams, attentionParams, type IndexArray, NO_WINDOW, type Paged } from './attention-params.ts';
 import {
   type AttentionShape,
@@ -10,19 +19,16 @@ import {
   type FullAttentionShape,
   fullAttentionShape,
   LABEL,
-  NUMBERS_PER_WORD,
   requireInteger,
 } from './attention-shape.ts';
 import { variantOf } from './attention-variant.ts';
 import { type DecodeKernel, decodeKernel, decodeMergeKernel, decodePartitions, partialWords } from './decode-kernel.ts';
-import { type KvPages, kvGeometry, layoutError, type PageGeometry, requireVecs, scaleGeometry } from './kv-pages.ts';
 import { type PrefillKernel, prefillKernel, prefillTiling } from './prefill-kernel.ts';
 import { NO_SELECTION, type SelectedBlocks, selectionGeometry } from './selected-blocks.ts';
 import { GPU_THREADS, SOFTWARE_THREADS } from './thread-budget.ts';
 import { Workspace } from './workspace.ts';
 
-export { type AttentionShape, type KvStorage, type LatentAttention, latentAttention } from './attention-shape.ts';
-export type { KvPages, KvScales, PagePlaces } from './kv-pages.ts';
+export { type AttentionShape, type LatentAttention, latentAttention } from './attention-shape.ts';
 export type { SelectedBlocks } from './selected-blocks.ts';
 
 /**
@@ -185,8 +191,8 @@ export class PagedAttention {
     requireInteger('numRequests', numRequests, 0);
     requireInteger('slidingWindowSize', slidingWindowSize, 1);
     requireInteger('numSinkTokens', numSinkTokens, 0);
-    requireVecs('queriesStrideWords', queriesStrideWords, 4);
-    requireVecs('queriesBaseWords', queriesBaseWords, 4);
+    requireVecs(LABEL, 'queriesStrideWords', queriesStrideWords, 4);
+    requireVecs(LABEL, 'queriesBaseWords', queriesBaseWords, 4);
     if (sinkScores.length !== (learnedSinks ? numQueryHeads : 0)) {
       const wanted = learnedSinks ? `one for each of the ${numQueryHeads} query heads` : 'none: the shape has no learned sinks';
       throw attentionError(`sinkScores has ${sinkScores.length} scores, but there must be ${wanted}.`);
@@ -220,6 +226,7 @@ export class PagedAttention {
     const { valuesInKeys, headDim, valueDim } = this.shape;
     if (valuesInKeys === (values !== undefined)) {
       throw layoutError(
+        LABEL,
         valuesInKeys ? 'values have pages, but the shape says that they lie in the keys.' : 'values have no pages.',
       );
     }
@@ -227,15 +234,15 @@ export class PagedAttention {
     const add = (name: 'key' | 'value', from: KvPages, dim: number) => {
       const { numKvHeads, storage } = this.shape;
       const wordsPerVec = 4 / NUMBERS_PER_WORD[storage];
-      pages[name] = kvGeometry(`${name}s`, from, (numKvHeads * dim * wordsPerVec) / 4, wordsPerVec, numRequests);
+      pages[name] = kvGeometry(LABEL, `${name}s`, from, (numKvHeads * dim * wordsPerVec) / 4, wordsPerVec, numRequests);
       call.indexArrays[`${name}Table`] = from.table;
       call.bindings[`${name}Pool`] = from.pool;
       if (storage === 'int8') {
-        pages[`${name}Scale`] = scaleGeometry(`${name}s`, from, numKvHeads, numRequests);
+        pages[`${name}Scale`] = scaleGeometry(LABEL, `${name}s`, from, numKvHeads, numRequests);
         call.indexArrays[`${name}ScaleTable`] = from.scales?.table;
         call.bindings[`${name}Scales`] = from.scales?.pool as Binding;
       } else if (from.scales) {
-        throw layoutError(`${name}s.scales is given, but ${storage} has no scales.`);
+        throw layoutError(LABEL, `${name}s.scales is given, but ${storage} has no scales.`);
       }
     };
     add('key', keys, headDim);

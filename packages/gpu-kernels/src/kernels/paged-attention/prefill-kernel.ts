@@ -1,5 +1,6 @@
 import { bindingKinds, bindingText } from '../../kernel/binding-text.ts';
 import { defineKernel, type Kernel } from '../../kernel/kernel.ts';
+import pagePlaces from '../kv-pages/page-places.wgsl';
 import {
   type AttentionVariant,
   enableText,
@@ -105,7 +106,7 @@ export function prefillKernel(variant: AttentionVariant, tiling: PrefillTiling):
     PART_SCORES: partScores,
   };
   const bindings = { ...readBindings(variant), output: ['storage', 'array<vec4f>'] as const };
-  const pieces = [common, ...readPieces(variant), lanesPiece(lanes), prefill];
+  const pieces = [pagePlaces, common, ...readPieces(variant), lanesPiece(lanes), prefill];
   return defineKernel({
     label: `paged-attention prefill ${variant.shape.storage}`,
     code: enableText(features) + kernelText(constants, bindingText(bindings), ...pieces),

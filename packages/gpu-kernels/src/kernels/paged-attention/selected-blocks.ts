@@ -1,7 +1,7 @@
 import { bindingWords } from '../../kernel/binding-words.ts';
 import type { Binding } from '../../kernel/compute-step.ts';
-import { requireInteger } from './attention-shape.ts';
-import { layoutError } from './kv-pages.ts';
+import { layoutError } from '../kv-pages/kv-pages.ts';
+import { LABEL, requireInteger } from './attention-shape.ts';
 
 /**
  * Which blocks each request reads, of those that it could see: lists of block ordinals, in pages of a buffer of their own, which
@@ -56,6 +56,7 @@ export function selectionGeometry(selected: SelectedBlocks, numKvHeads: number, 
   const listWords = maxBlocks * (perHead ? numKvHeads : 1);
   if (pageStrideWords < listWords) {
     throw layoutError(
+      LABEL,
       `selectedBlocks.pageStrideWords is ${pageStrideWords}, but a list has ${listWords} words: lists would overlap.`,
     );
   }
@@ -64,7 +65,7 @@ export function selectionGeometry(selected: SelectedBlocks, numKvHeads: number, 
     ['pool', pool, baseWords + listWords],
   ] as const) {
     const bound = bindingWords(binding);
-    if (words > bound) throw layoutError(`selectedBlocks.${name} reaches to word ${words}, but ${bound} are bound.`);
+    if (words > bound) throw layoutError(LABEL, `selectedBlocks.${name} reaches to word ${words}, but ${bound} are bound.`);
   }
   return {
     selectionBase: baseWords,

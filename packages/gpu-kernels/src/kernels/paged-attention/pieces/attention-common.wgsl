@@ -1,20 +1,4 @@
-// What the kernels of paged attention share. The constants of the kernel and its bindings stand in front of this text.
-
-// A buffer's pages. Places and distances count 32-bit words.
-struct Pages {
-  // First entry of the table in `indices`, and entries of one request.
-  tableAt: u32,
-  tableStride: u32,
-  tokensPerPage: u32,
-  // Page 0 in the pool, and from one page to the next.
-  base: u32,
-  pageStride: u32,
-  // From one row of a page to the next.
-  rowStride: u32,
-  // Scales only: tokens that share a row, heads that share a number of it.
-  tokensPerRow: u32,
-  headsPerScale: u32,
-}
+// What the kernels of paged attention share. The constants of the kernel, its bindings and page-places.wgsl stand in front.
 
 struct Params {
   key: Pages,
@@ -53,6 +37,15 @@ const VALUE_VECS = VALUE_DIM / 4u;
 
 // The score of nothing yet seen: below every score, and finite, so that differences of scores are no NaN.
 const UNSEEN = -1e30f;
+
+// Page of a token, negative where there is none. `indices` has every table.
+fn pageOf(pages: Pages, request: u32, position: u32) -> i32 {
+  let entry = entryOf(pages, request, position);
+  if (entry < 0) {
+    return -1;
+  }
+  return indices[entry];
+}
 
 fn contextLengthOf(request: u32) -> i32 {
   return indices[params.contextLengthAt + request];

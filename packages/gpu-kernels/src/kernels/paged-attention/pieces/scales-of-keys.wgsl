@@ -8,8 +8,3 @@ fn keyScaleOf(request: u32, position: u32, kvHead: u32) -> f32 {
   }
   return keyScales[scaleWordOf(params.keyScale, page, position, kvHead)];
 }
-
-fn scaleWordOf(scales: Pages, page: i32, position: u32, kvHead: u32) -> u32 {
-  let row = position % scales.tokensPerPage / scales.tokensPerRow;
-  return scales.base + u32(page) * scales.pageStride + row * scales.rowStride + kvHead / scales.headsPerScale;
-}
