@@ -1,4 +1,3 @@
-import { PageIndexConverter } from '@bufferwise/scratch-allocator';
 import { requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -325,52 +324,6 @@ describe('layouts', () => {
     expect(operands.keys.pool).toBe(operands.values?.pool);
     const { output } = await run(context, operands, (step) => attentionOf(SMALL).prefill(step, operands));
     expect(relativeError(output, pagedAttentionReference(SMALL, layOut(attentionCase)))).toBeLessThan(TOLERANCE);
-  });
-
-  test('scratch tables in which a block of a layer crosses from one coalesced slot into the next', async () => {
-    const [tokensPerPage, numSlots, scale] = [4, 8, 5];
-    const attentionCase: AttentionCase = {
-      shape: SMALL,
-      requests: [{ contextLength: 40, numQueries: 40, seed: 6 }],
-      keys: { tokensPerPage },
-      values: { tokensPerPage },
-      slidingWindowSize: 9,
-    };
-    const operands = layOutBoth(attentionCase);
-    const expected = pagedAttentionReference(SMALL, operands);
-
-    // Five sub-pages a slot, the first two of them this layer's. Six scratch blocks need twelve: three slots.
-    const scheme = { scale, expansion: 1, scratchPagesPerBlock: 2 };
-    const base = Int32Array.of(0, 6, -1, -1, -1, -1, -1, -1, 2, 3);
-    const scratch = { range: { begin: 2, end: 8 }, slotIds: Int32Array.of(5, 1, 4) };
-    const pageStrideWords = operands.keys.pageStrideWords;
-    const pool = new Float32Array(numSlots * scale * pageStrideWords).fill(Number.NaN);
-    const tables = [operands.keys, operands.values].map((pages, rank) => {
-      const converter = new PageIndexConverter({ ...scheme, layerOffset: rank, rankInLayer: rank });
-      const table = converter.convert(base, { indexMode: 'per_layer', scratch });
-      table.forEach((page, block) => {
-        const from = pages.table[block] * pageStrideWords;
-        pool.set((pages.pool as Float32Array).subarray(from, from + pageStrideWords), page * pageStrideWords);
-      });
-      return table;
-    });
-    const slotOf = (page: number) => Math.floor(page / scale);
-    expect(base.some((_, block) => slotOf(tables[0][block]) !== slotOf(tables[1][block]))).toBe(true);
-
-    const onePool = storageBuffer(device, pool);
-    const uploaded = upload(device, SMALL, operands);
-    const [keys, values] = tables.map((table) => ({
-      pool: onePool,
-      table: storageBuffer(device, table),
-      tableStride: table.length,
-      tokensPerPage,
-      pageStrideWords,
-    }));
-    for (const tiling of TILINGS) {
-      const attention = attentionOf(SMALL, tiling);
-      const { output } = await run(context, uploaded, (step) => attention.prefill(step, { ...uploaded, keys, values }));
-      expect(relativeError(output, expected)).toBeLessThan(TOLERANCE);
-    }
   });
 
   test('queries between keys and values of the same row', async () => {
