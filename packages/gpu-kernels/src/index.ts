@@ -68,6 +68,7 @@ export {
   recordPageWrite,
 } from './kernels/page-write/page-write.ts';
 export {
+  type QuantisedPageWriteDispatch,
   type QuantisedPageWriteOptions,
   quantisedPageWriteKernel,
   recordQuantisedPageWrite,
@@ -75,6 +76,7 @@ export {
 export {
   type AttentionShape,
   type DecodeOperands,
+  type FullAttentionShape,
   type LatentAttention,
   latentAttention,
   PagedAttention,

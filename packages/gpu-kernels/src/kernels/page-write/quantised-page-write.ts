@@ -21,7 +21,7 @@ const bindings = {
   scales: ['storage', 'array<f32>'],
 } as const;
 
-interface Dispatch {
+export interface QuantisedPageWriteDispatch {
   numTokens: number;
   numRequests: number;
   tokensPerPage: number;
@@ -51,7 +51,7 @@ export const quantisedPageWriteKernel = defineKernel({
   bindings: bindingKinds(bindings),
   constants: {},
   workgroupSize: () => [64, 1, 1],
-  workgroups: ({ numTokens, numRequests, tokensPerPage, numScaleHeads }: Dispatch) =>
+  workgroups: ({ numTokens, numRequests, tokensPerPage, numScaleHeads }: QuantisedPageWriteDispatch) =>
     numTokens === 0 ? 0 : [Math.floor(numTokens / tokensPerPage) + 2 * numRequests, numScaleHeads, 1],
 });
 

@@ -28,7 +28,7 @@ import { NO_SELECTION, type SelectedBlocks, selectionGeometry } from './selected
 import { GPU_THREADS, SOFTWARE_THREADS } from './thread-budget.ts';
 import { Workspace } from './workspace.ts';
 
-export { type AttentionShape, type LatentAttention, latentAttention } from './attention-shape.ts';
+export { type AttentionShape, type FullAttentionShape, type LatentAttention, latentAttention } from './attention-shape.ts';
 export type { SelectedBlocks } from './selected-blocks.ts';
 
 /**
