@@ -32,6 +32,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lo
   let firstQueryHead = kvHead * HEADS_PER_GROUP + firstHead;
 
   let p = partitioningOf(request);
+  let seen = seenBy(request, kvHead);
+  // Read once: else a software device reads all of it for every key.
+  let keyPages = params.key;
+  let valuePages = params.value;
   if (part >= p.numPartitions && params.numPartitions > 1u) {
     return;
   }
@@ -61,14 +65,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lo
     for (var k = 0u; k < KEYS_PER_THREAD; k++) { // unroll
       let key = k * WORKGROUP + thread;
       if (key < numKeys) {
-        let at = positionOf(request, kvHead, tile + key);
+        let at = positionOf(seen, tile + key);
         if (at >= 0) {
           let position = u32(at);
-          let keyPage = pageOf(params.key, request, position);
-          let valuePage = pageOf(params.value, request, position);
+          let keyPage = pageOf(keyPages, request, position);
+          let valuePage = pageOf(valuePages, request, position);
           present[k] = keyPage >= 0 && valuePage >= 0;
-          keyWord[k] = rowOf(params.key, keyPage, position) + keyHeadWord;
-          valueWords[key] = rowOf(params.value, valuePage, position) + valueHeadWord;
+          keyWord[k] = rowOf(keyPages, keyPage, position) + keyHeadWord;
+          valueWords[key] = rowOf(valuePages, valuePage, position) + valueHeadWord;
           if (QUANTISED) {
             let valueScale = valueScaleOf(request, position, kvHead);
             keyScale[k] = keyScaleOf(request, position, kvHead);

@@ -107,7 +107,7 @@ describe.each(SHAPES)('attention of $numQueryHeads heads on $numKvHeads of $head
         fc.asyncProperty(someCase(shape, 70), async (attentionCase) => {
           expect(await prefillError(attentionCase, tiling)).toBeLessThan(TOLERANCE);
         }),
-        { numRuns: 12 },
+        { numRuns: 8 },
       );
     },
     120_000,
@@ -121,7 +121,7 @@ describe.each(SHAPES)('attention of $numQueryHeads heads on $numKvHeads of $head
           const requests = attentionCase.requests.map((request) => ({ ...request, numQueries: 1 }));
           expect(await decodeError({ ...attentionCase, requests }, tiling)).toBeLessThan(TOLERANCE);
         }),
-        { numRuns: 12 },
+        { numRuns: 8 },
       );
     },
     120_000,

@@ -1,10 +1,19 @@
 // Which keys are looked at: those in [0, sinkEnd) and from windowStart on, in order.
 
-// Position of key i, of those that the last query of a request sees.
-fn positionOf(request: u32, kvHead: u32, i: u32) -> i32 {
+// What the last query of a request sees.
+struct Seen {
+  windowStart: i32,
+  sinkEnd: i32,
+}
+
+fn seenBy(request: u32, kvHead: u32) -> Seen {
   let windowStart = windowStartOf(contextLengthOf(request) - 1);
-  let sinkEnd = sinkEndOf(windowStart);
-  return select(i32(i) - sinkEnd + windowStart, i32(i), i32(i) < sinkEnd);
+  return Seen(windowStart, sinkEndOf(windowStart));
+}
+
+// Position of key i of those seen.
+fn positionOf(seen: Seen, i: u32) -> i32 {
+  return select(i32(i) - seen.sinkEnd + seen.windowStart, i32(i), i32(i) < seen.sinkEnd);
 }
 
 // Keys that queries from position `first` to `last` may see are those in the segments.
