@@ -1,5 +1,4 @@
-import { openGpu } from '@bufferwise-internal/webgpu-node';
-import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
+import { openGpu, requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ComputeContext } from '../../kernel/compute-context.ts';
