@@ -33,6 +33,8 @@ export {
   recordGatedDelta,
   recordGatedDeltaReplay,
 } from './kernels/gated-delta/gated-delta.ts';
+// Pages
+export type { KvPages, KvScales, KvStorage, PagePlaces } from './kernels/kv-pages/kv-pages.ts';
 // Mamba-2 layers
 export {
   type Mamba2MixerOperands,
@@ -54,7 +56,6 @@ export {
   type SsmReplayOperands,
   ssmRingWords,
 } from './kernels/mamba2/ssm.ts';
-// Pages
 export {
   type PageCopyKernel,
   type PageCopyOptions,
@@ -73,12 +74,21 @@ export {
   recordPageWrite,
 } from './kernels/page-write/page-write.ts';
 export {
+  type QuantisedPageWriteDispatch,
+  type QuantisedPageWriteOptions,
+  quantisedPageWriteKernel,
+  recordQuantisedPageWrite,
+} from './kernels/page-write/quantised-page-write.ts';
+export {
   type AttentionShape,
   type DecodeOperands,
-  type KvPages,
+  type FullAttentionShape,
+  type LatentAttention,
+  latentAttention,
   PagedAttention,
   type PagedAttentionOptions,
   type PrefillOperands,
+  type SelectedBlocks,
 } from './kernels/paged-attention/paged-attention.ts';
 // Recurrent layers: what they share
 export {

@@ -2,20 +2,15 @@
 // depend on what it is batched with.
 
 struct Partitioning {
-  windowStart: i32,
-  sinkEnd: i32,
-  // Keys that the query sees; key i is at position i below sinkEnd, else at i - sinkEnd + windowStart.
   numKeys: u32,
   keysPerPartition: u32,
   // At most params.numPartitions; the last one takes what is left.
   numPartitions: u32,
 }
 
-fn partitioningOf(context: u32) -> Partitioning {
+fn partitioningOf(request: u32) -> Partitioning {
   var p: Partitioning;
-  p.windowStart = windowStartOf(i32(context) - 1);
-  p.sinkEnd = sinkEndOf(p.windowStart);
-  p.numKeys = u32(p.sinkEnd + i32(context) - p.windowStart);
+  p.numKeys = numKeysOf(request);
   p.keysPerPartition = TILE_KEYS * max(1u, (p.numKeys + TILE_KEYS * MAX_PARTITIONS - 1u) / (TILE_KEYS * MAX_PARTITIONS));
   p.numPartitions = min((p.numKeys + p.keysPerPartition - 1u) / p.keysPerPartition, params.numPartitions);
   return p;
