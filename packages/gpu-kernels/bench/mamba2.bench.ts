@@ -2,17 +2,10 @@ import { openGpu } from '@bufferwise-internal/webgpu-node';
 import { ComputeContext } from '../src/kernel/compute-context.ts';
 import type { ComputeStep, StepCounts } from '../src/kernel/compute-step.ts';
 import { BUFFER_USAGE } from '../src/kernel/gpu-flags.ts';
-import {
-  type Mamba2MixerOperands,
-  type Mamba2Shape,
-  mamba2Layout,
-  packHeadParams,
-  packRequests,
-  recordMamba2Mixer,
-  recordSsmScan,
-  recordSsmStep,
-  warmUpMamba2,
-} from '../src/kernels/mamba2/mamba2.ts';
+import { type Mamba2MixerOperands, recordMamba2Mixer, warmUpMamba2 } from '../src/kernels/mamba2/mamba2.ts';
+import { type Mamba2Shape, mamba2Layout } from '../src/kernels/mamba2/mamba2-shape.ts';
+import { packHeadParams, recordSsm } from '../src/kernels/mamba2/ssm.ts';
+import { packRequests } from '../src/kernels/recurrent/packed-requests.ts';
 
 export interface Mamba2Figure {
   /** `heads x headDim x stateSize`. */
@@ -140,7 +133,6 @@ function recordCall(
     return;
   }
   const dt = { ...operands.projection, offsetWords: operands.projection.offsetWords + layout.projection.dt };
-  const recordSsm = requests.oneTokenEach ? recordSsmStep : recordSsmScan;
   recordSsm(step, shape, { ...operands, dt });
 }
 

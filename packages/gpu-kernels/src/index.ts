@@ -22,33 +22,40 @@ export {
 } from './kernel/kernel.ts';
 export { type ParamLayout, type ParamType, packParams } from './kernel/params.ts';
 export type { StepData } from './kernel/step-data.ts';
+export type { StorageDtype } from './kernel/storage-dtype.ts';
+// Gated delta nets
+export {
+  type GatedDeltaOperands,
+  type GatedDeltaReplayOperands,
+  type GatedDeltaShape,
+  gatedDeltaRingWords,
+  gatedDeltaRowWords,
+  recordGatedDelta,
+  recordGatedDeltaReplay,
+} from './kernels/gated-delta/gated-delta.ts';
+// Pages
+export type { KvPages, KvScales, KvStorage, PagePlaces } from './kernels/kv-pages/kv-pages.ts';
 // Mamba-2 layers
 export {
-  type CausalConvOperands,
-  type CausalConvShape,
-  causalConvKernel,
-  type HeadParams,
-  type Mamba2Layout,
   type Mamba2MixerOperands,
-  type Mamba2Shape,
-  mamba2Layout,
-  type PackedRequests,
-  packHeadParams,
-  packRequests,
-  type RequestPages,
-  recordCausalConv,
+  type Mamba2ReplayOperands,
+  type Mamba2Warmup,
   recordMamba2Mixer,
+  recordMamba2Replay,
+  warmUpMamba2,
+} from './kernels/mamba2/mamba2.ts';
+export { type Mamba2Layout, type Mamba2Shape, mamba2Layout } from './kernels/mamba2/mamba2-shape.ts';
+export {
+  type HeadParams,
+  packHeadParams,
+  recordSsm,
+  recordSsmReplay,
   recordSsmScan,
   recordSsmStep,
   type SsmOperands,
-  type SsmShape,
-  ssmScanKernel,
-  ssmStepKernel,
-  type TokenRows,
-  type Words,
-  warmUpMamba2,
-} from './kernels/mamba2/mamba2.ts';
-// Pages
+  type SsmReplayOperands,
+  ssmRingWords,
+} from './kernels/mamba2/ssm.ts';
 export {
   type PageCopyKernel,
   type PageCopyOptions,
@@ -67,10 +74,43 @@ export {
   recordPageWrite,
 } from './kernels/page-write/page-write.ts';
 export {
+  type QuantisedPageWriteDispatch,
+  type QuantisedPageWriteOptions,
+  quantisedPageWriteKernel,
+  recordQuantisedPageWrite,
+} from './kernels/page-write/quantised-page-write.ts';
+export {
   type AttentionShape,
   type DecodeOperands,
-  type KvPages,
+  type FullAttentionShape,
+  type LatentAttention,
+  latentAttention,
   PagedAttention,
   type PagedAttentionOptions,
   type PrefillOperands,
+  type SelectedBlocks,
 } from './kernels/paged-attention/paged-attention.ts';
+// Recurrent layers: what they share
+export {
+  type CausalConvOperands,
+  type CausalConvShape,
+  causalConvKernel,
+  recordCausalConv,
+  type TailPages,
+  type TailRing,
+} from './kernels/recurrent/causal-conv.ts';
+export type { PagePool, RequestPages, TokenRows } from './kernels/recurrent/operands.ts';
+export { type PackedRequests, packRequests } from './kernels/recurrent/packed-requests.ts';
+export type { RingPages } from './kernels/recurrent/replay.ts';
+export {
+  afterReplay,
+  packReplay,
+  type ReplayCursor,
+  type ReplayRequests,
+  type ReplayRing,
+  settlesRing,
+} from './kernels/recurrent/replay-ring.ts';
+export { packSnapshots, type Snapshot, type SnapshotTable } from './kernels/recurrent/snapshots.ts';
+export type { StateShape } from './kernels/recurrent/state-shape.ts';
+export type { Words } from './kernels/recurrent/tables.ts';
+export type { RecurrentOptions } from './kernels/recurrent/variant.ts';

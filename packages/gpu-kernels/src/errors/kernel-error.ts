@@ -7,6 +7,8 @@ export type KernelErrorCode =
   | 'kernel-compile'
   /** The bindings or the shape of one dispatch do not fit the kernel. */
   | 'kernel-dispatch'
+  /** Pages lie in a way that the kernel would misread. */
+  | 'kernel-layout'
   /** A step was used after it was submitted, or mixes data of two steps. */
   | 'kernel-step';
 

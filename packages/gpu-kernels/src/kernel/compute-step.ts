@@ -59,6 +59,11 @@ export class ComputeStep {
     this.label = label;
   }
 
+  /** The device that the step is for: what it offers decides which variant of a kernel runs. */
+  get device(): GPUDevice {
+    return this.#context.device;
+  }
+
   /** Adds data to the step's upload. `data` is copied before the call returns. Sizes round up to 4 bytes, filled with zeros. */
   upload(data: ArrayBufferView): StepData {
     this.#requireOpen();

@@ -1,25 +1,16 @@
-import { requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
+import { readF32, requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import { describe, expect, test, vi } from 'vitest';
 import { KernelError } from '../../errors/kernel-error.ts';
 import { ComputeContext } from '../../kernel/compute-context.ts';
-import {
-  type Mamba2MixerOperands,
-  type Mamba2Shape,
-  mamba2Layout,
-  packHeadParams,
-  packRequests,
-  recordMamba2Mixer,
-  recordSsmStep,
-  warmUpMamba2,
-} from './mamba2.ts';
-import {
-  type Call,
-  randomNumbers,
-  relativeError,
-  type SequenceOptions,
-  type SequenceResult,
-  SequenceRig,
-} from './sequence-rig.ts';
+import { causalConvReference } from '../recurrent/causal-conv.reference.ts';
+import { packRequests } from '../recurrent/packed-requests.ts';
+import { afterReplay, packReplay, type ReplayCursor, settlesRing } from '../recurrent/replay-ring.ts';
+import { randomNumbers, relativeError } from '../testing/guarded-memory-rig.ts';
+import { ssmReference } from './mamba2.reference.ts';
+import { type Mamba2MixerOperands, recordMamba2Mixer, recordMamba2Replay, warmUpMamba2 } from './mamba2.ts';
+import { type Mamba2Shape, mamba2Layout } from './mamba2-shape.ts';
+import { type Call, type SequenceOptions, type SequenceResult, SequenceRig } from './sequence-rig.ts';
+import { packHeadParams, recordSsmScan, recordSsmStep, ssmRingWords } from './ssm.ts';
 
 const TOLERANCE = 1e-4;
 
@@ -53,25 +44,19 @@ function expectSame(actual: SequenceResult[], expected: SequenceResult[]): void 
 }
 
 describe('the kernels agree with the reference', () => {
-  test('for every length from 1 to 130 tokens, packed together', async () => {
-    const lengths = Array.from({ length: 130 }, (_, i) => i + 1);
+  test('for every length from 1 to 50 tokens, packed together', async () => {
+    const lengths = Array.from({ length: 50 }, (_, i) => i + 1);
     const sequences = rig(DEMO, { lengths });
     expectClose(await sequences.run(whole(lengths)), sequences.reference());
   });
 
   const shapes: [numHeads: number, headDim: number, stateSize: number, numGroups: number, convWidth: number][] = [
-    [8, 16, 16, 1, 4],
     [2, 16, 32, 2, 3],
-    [4, 64, 128, 2, 4],
-    [2, 128, 64, 1, 2],
-    [1, 32, 256, 1, 4],
+    [2, 64, 128, 1, 4],
     [1, 9, 1024, 1, 4],
-    [3, 5, 7, 3, 2],
     [6, 1, 1, 3, 3],
-    [2, 31, 15, 1, 4],
-    [2, 33, 17, 2, 4],
-    [1, 129, 127, 1, 3],
-    [16, 12, 48, 8, 4],
+    [2, 33, 17, 2, 2],
+    [4, 12, 48, 2, 4],
   ];
   test.each(shapes)(
     '%i heads of %i x %i in %i groups, convolution of %i',
@@ -132,7 +117,7 @@ describe('the kernels agree with the reference', () => {
 });
 
 describe('a sequence gives the same bits', () => {
-  const CUTS = [0, 1, 2, 3, 4, 15, 16, 17, 31, 32, 33, 46, 47];
+  const CUTS = [0, 1, 3, 4, 15, 16, 17, 32, 33, 47];
 
   test.each([
     ['the demo shape', DEMO],
@@ -163,7 +148,7 @@ describe('a sequence gives the same bits', () => {
     const expected = await sequences.run(lengths.map((tokens, sequence) => [{ sequence, tokens }]));
     const random = randomNumbers(3);
     const below = (n: number) => Math.floor(((random() + 1) / 2) * n);
-    for (let schedule = 0; schedule < 12; schedule++) {
+    for (let schedule = 0; schedule < 6; schedule++) {
       const left = lengths.slice();
       const calls: Call[] = [];
       while (left.some((tokens) => tokens > 0)) {
@@ -177,22 +162,6 @@ describe('a sequence gives the same bits', () => {
         calls.push(call);
       }
       expectSame(await sequences.run(calls), expected);
-    }
-  });
-
-  test('among more requests than one dimension of a dispatch holds', async () => {
-    const lengths = new Array(70_000).fill(1);
-    const sequences = rig({ numHeads: 1, headDim: 1, stateSize: 1, numGroups: 1, convWidth: 2 }, { lengths });
-    const expected = sequences.reference();
-    const stepped = await sequences.run(whole(lengths));
-    const scanned = await sequences.run(whole(lengths), { always: 'scan' });
-    for (let s = 0; s < lengths.length; s++) {
-      for (const part of ['xBC', 'y', 'tail', 'state'] as const) {
-        const limit = TOLERANCE * Math.max(...expected[s][part].map(Math.abs), 0.1);
-        if (!(Math.abs(stepped[s][part][0] - expected[s][part][0]) < limit) || stepped[s][part][0] !== scanned[s][part][0]) {
-          expect.fail(`${part} of sequence ${s}: ${stepped[s][part]} and ${scanned[s][part]} instead of ${expected[s][part]}`);
-        }
-      }
     }
   });
 });
@@ -233,6 +202,132 @@ describe('a layer between its projections', () => {
       y: { buffer: storageBuffer(device, 4 * numTokens * layout.innerSize), offsetWords: 0, strideWords: layout.innerSize },
     };
   }
+
+  test('serves more requests than one dimension of a dispatch holds', async () => {
+    const shape = { numHeads: 1, headDim: 1, stateSize: 1, numGroups: 1, convWidth: 2 };
+    const numRequests = 70_000;
+    const random = randomNumbers(9);
+    const numbers = (length: number) => Float32Array.from({ length }, random);
+    const [projection, tails, states] = [numbers(5 * numRequests), numbers(3 * numRequests), numbers(numRequests)];
+    const [convWeight, convBias, head] = [numbers(6), numbers(3), { dtBias: [-1], aLog: [0.5], dSkip: [1] }];
+    const step = context.step('many');
+    const pageIndex = { buffer: step.upload(Int32Array.from({ length: numRequests }, (_, r) => r)) };
+    const storage = (content: Float32Array | number) => ({ buffer: storageBuffer(device, content) });
+    const pages = (content: Float32Array, strideWords: number) => ({
+      pool: storage(content).buffer,
+      baseWords: 0,
+      strideWords,
+      pageIndex,
+    });
+    const layer = {
+      requests: packRequests(step, new Uint8Array(numRequests).fill(1)),
+      projection: { ...storage(projection), offsetWords: 0, strideWords: 5 },
+      convWeight: storage(convWeight),
+      convBias: storage(convBias),
+      headParams: storage(packHeadParams(head)),
+      tail: pages(tails, 3),
+      state: pages(states, 1),
+      xBC: { ...storage(12 * numRequests), offsetWords: 0, strideWords: 3 },
+      y: { ...storage(4 * numRequests), offsetWords: 0, strideWords: 1 },
+    };
+    recordMamba2Mixer(step, shape, layer);
+    const dt = { ...layer.projection, offsetWords: 4 };
+    const scanned = { state: pages(states, 1), y: { ...layer.y, ...storage(4 * numRequests) } };
+    recordSsmScan(step, shape, { ...layer, ...scanned, dt });
+    step.submit();
+
+    const rows = (data: Float32Array, strideWords: number, offsetWords = 0) => ({ data, offsetWords, strideWords });
+    const tokensPerRequest = new Uint8Array(numRequests).fill(1);
+    const everyPage = Array.from({ length: numRequests }, (_, r) => r);
+    const xBC = rows(new Float32Array(3 * numRequests), 3);
+    const y = rows(new Float32Array(numRequests), 1);
+    causalConvReference(
+      { numChannels: 3, width: 2 },
+      {
+        tokensPerRequest,
+        input: rows(projection, 5, 1),
+        weight: convWeight,
+        bias: convBias,
+        tail: { pool: tails, baseWords: 0, strideWords: 3, pageIndex: everyPage },
+        output: xBC,
+      },
+    );
+    const state = { pool: states, baseWords: 0, strideWords: 1, pageIndex: everyPage };
+    ssmReference(shape, { tokensPerRequest, xBC, dt: rows(projection, 5, 4), ...head, state, y });
+    for (const [buffer, expected] of [
+      [layer.tail.pool, tails],
+      [layer.state.pool, states],
+      [scanned.state.pool, states],
+      [layer.y.buffer, y.data],
+      [scanned.y.buffer, y.data],
+    ] as const) {
+      expect(relativeError(await readF32(device, buffer), expected)).toBeLessThan(TOLERANCE);
+      buffer.destroy();
+    }
+  });
+
+  test('decodes by replay as by steps, in two dispatches and without a write of the state', async () => {
+    const shape: Mamba2Shape = { numHeads: 2, headDim: 4, stateSize: 16, numGroups: 1, convWidth: 4 };
+    const { projection, numChannels, stateWords, innerSize, tailWords } = mamba2Layout(shape);
+    const numTokens = 20;
+    const random = randomNumbers(12);
+    const numbers = (length: number) => Float32Array.from({ length }, random);
+    const storage = (content: Float32Array | number) => ({ buffer: storageBuffer(device, content) });
+    const rows = (content: Float32Array | number, strideWords: number) => ({ ...storage(content), offsetWords: 0, strideWords });
+    const layer = {
+      projection: rows(numbers(numTokens * projection.rowWords), projection.rowWords),
+      convWeight: storage(numbers(numChannels * 4)),
+      convBias: storage(numbers(numChannels)),
+      headParams: storage(packHeadParams({ dtBias: [-2, -1], aLog: [0, 1], dSkip: [1, 1] })),
+      xBC: rows(4 * numTokens * numChannels, numChannels),
+      y: rows(4 * numTokens * innerSize, innerSize),
+    };
+    const pages = (step: ReturnType<typeof context.step>, pool: GPUBuffer, strideWords: number) => ({
+      pool,
+      baseWords: 0,
+      strideWords,
+      pageIndex: { buffer: step.upload(new Int32Array([0])) },
+    });
+    const scan = context.step('scan');
+    const requests = packRequests(scan, [numTokens]);
+    const tail = pages(scan, storage(4 * tailWords).buffer, tailWords);
+    recordMamba2Mixer(scan, shape, { ...layer, requests, tail, state: pages(scan, storage(4 * stateWords).buffer, stateWords) });
+    scan.submit();
+    const expected = await readF32(device, layer.y.buffer);
+
+    // Three tokens a step, of which the last is always taken back.
+    const ring = { rows: 8, maxTokens: 3 };
+    const tailRows = 3 + ring.maxTokens;
+    await warmUpMamba2(context, shape, { replay: { ring, tailRows } });
+    const pools = [tailRows * numChannels, stateWords, ssmRingWords(shape, ring)].map((words) => storage(4 * words).buffer);
+    let cursor: ReplayCursor = { position: 0, length: 0 };
+    let numSettled = 0;
+    while (cursor.position < numTokens) {
+      const count = Math.min(3, numTokens - cursor.position);
+      const at = <Rows extends { offsetWords: number; strideWords: number }>(rows: Rows): Rows => ({
+        ...rows,
+        offsetWords: cursor.position * rows.strideWords,
+      });
+      const step = context.step('replay');
+      recordMamba2Replay(step, shape, {
+        ...layer,
+        projection: at(layer.projection),
+        xBC: at(layer.xBC),
+        y: at(layer.y),
+        replay: packReplay(step, ring, [count], [cursor]),
+        tail: pages(step, pools[0], tailRows * numChannels),
+        tailRows,
+        state: pages(step, pools[1], stateWords),
+        ring: pages(step, pools[2], ssmRingWords(shape, ring)),
+      });
+      expect(step.submit().numDispatches).toBe(2);
+      const settled = settlesRing(ring, cursor, count);
+      numSettled += settled ? 1 : 0;
+      cursor = afterReplay(cursor, settled, Math.max(1, count - 1));
+    }
+    expect(relativeError(await readF32(device, layer.y.buffer), expected)).toBeLessThan(TOLERANCE);
+    expect(numSettled).toBe(4);
+  });
 
   test('takes two dispatches, whether it scans or steps', () => {
     for (const tokensPerRequest of [
@@ -288,7 +383,7 @@ describe('a layer between its projections', () => {
   test('refuses a step for requests of several tokens', () => {
     const step = context.step('several');
     const good = operands(step);
-    expect(() => recordSsmStep(step, DEMO, { ...good, dt: { ...good.projection, offsetWords: 544 } })).toThrow(/one each/);
+    expect(() => recordSsmStep(step, DEMO, { ...good, dt: { ...good.projection, offsetWords: 544 } })).toThrow(/one token each/);
   });
 
   test('refuses a negative number of tokens', () => {

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { KernelError } from '../../errors/kernel-error.ts';
-import { causalConvReference, type ReferenceRows, ssmReference } from './mamba2.reference.ts';
-import { mamba2Layout, packHeadParams } from './mamba2.ts';
-import { ssmScanConstants, ssmScanKernel } from './ssm-scan.ts';
+import { causalConvReference } from '../recurrent/causal-conv.reference.ts';
+import type { ReferenceRows } from '../recurrent/pages.reference.ts';
+import { randomNumbers } from '../testing/guarded-memory-rig.ts';
+import { ssmReference } from './mamba2.reference.ts';
+import { mamba2Layout } from './mamba2-shape.ts';
+import { packHeadParams } from './ssm.ts';
 
 const rows = (values: number[][]): ReferenceRows => ({
   data: Float64Array.from(values.flat()),
@@ -15,15 +18,6 @@ const emptyRows = (numRows: number, strideWords: number): ReferenceRows => ({
   strideWords,
 });
 const silu = (x: number) => x / (1 + Math.exp(-x));
-
-/** Numbers in [-1, 1) that are the same in every run. */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 31 - 1;
-  };
-}
 
 describe('the reference convolution', () => {
   test('sees the tail before the first token, and leaves the last rows behind', () => {
@@ -181,19 +175,5 @@ describe('the layout of a layer', () => {
   test('packs the parameters of the heads side by side', () => {
     expect([...packHeadParams({ dtBias: [1, 2], aLog: [3, 4], dSkip: [5, 6] })]).toEqual([1, 2, 3, 4, 5, 6]);
     expect(() => packHeadParams({ dtBias: [1, 2], aLog: [3], dSkip: [5, 6] })).toThrow(KernelError);
-  });
-});
-
-describe('the scan', () => {
-  test('stays within default limits for every head size', () => {
-    for (let stateSize = 1; stateSize <= 1024; stateSize++) {
-      for (const headDim of [1, 4, 31, 64, 256]) {
-        const constants = ssmScanConstants({ numHeads: 2, headDim, stateSize, numGroups: 1 });
-        expect(constants.CHUNK).toBeGreaterThanOrEqual(1);
-        expect(constants.ROW_GROUPS).toBeGreaterThanOrEqual(1);
-        expect(ssmScanKernel.workgroupSize(constants)[0]).toBeLessThanOrEqual(64);
-        expect(ssmScanKernel.workgroupStorageBytes?.(constants)).toBeLessThanOrEqual(16_384);
-      }
-    }
   });
 });

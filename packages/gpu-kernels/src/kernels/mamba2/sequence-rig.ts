@@ -1,15 +1,13 @@
 import { readF32, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import { ComputeContext } from '../../kernel/compute-context.ts';
-import { causalConvReference, ssmReference } from './mamba2.reference.ts';
-import {
-  type Mamba2Shape,
-  mamba2Layout,
-  packHeadParams,
-  packRequests,
-  recordCausalConv,
-  recordMamba2Mixer,
-  recordSsmScan,
-} from './mamba2.ts';
+import { causalConvReference } from '../recurrent/causal-conv.reference.ts';
+import { recordCausalConv } from '../recurrent/causal-conv.ts';
+import { packRequests } from '../recurrent/packed-requests.ts';
+import { randomNumbers } from '../testing/guarded-memory-rig.ts';
+import { ssmReference } from './mamba2.reference.ts';
+import { recordMamba2Mixer } from './mamba2.ts';
+import { type Mamba2Shape, mamba2Layout } from './mamba2-shape.ts';
+import { packHeadParams, recordSsmScan } from './ssm.ts';
 
 /** What a layer makes of one sequence: rows behind the convolution, outputs, and the pages that it leaves. */
 export interface SequenceResult {
@@ -33,15 +31,6 @@ export interface SequenceOptions {
   /** Changes the raw projection row of a token before anything runs. */
   edit?: (row: Float32Array, sequence: number, token: number) => void;
   seed?: number;
-}
-
-/** Numbers in [-1, 1) that are the same in every run. */
-export function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 31 - 1;
-  };
 }
 
 /**
@@ -290,16 +279,4 @@ class ScrambledPool {
 function requireNan(words: Float32Array, what: string): void {
   const at = words.findIndex((word) => !Number.isNaN(word));
   if (at >= 0) throw new Error(`word ${at}, outside ${what}, was written: ${words[at]}`);
-}
-
-/** Largest difference between two results, relative to the largest value of the second. NaN anywhere gives NaN. */
-export function relativeError(actual: Float32Array, expected: Float32Array): number {
-  let error = 0;
-  let scale = 0;
-  for (let i = 0; i < expected.length; i++) {
-    const difference = Math.abs(actual[i] - expected[i]);
-    error = Number.isNaN(difference) ? Number.NaN : Math.max(error, difference);
-    scale = Math.max(scale, Math.abs(expected[i]));
-  }
-  return scale === 0 ? error : error / scale;
 }

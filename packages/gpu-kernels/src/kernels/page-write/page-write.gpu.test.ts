@@ -1,7 +1,8 @@
-import { readF32, requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
+import { readBytes, readF32, requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ComputeContext } from '../../kernel/compute-context.ts';
+import { halfBits, halfNumber } from '../testing/half-floats.ts';
 import { pageWriteReference } from './page-write.reference.ts';
 import { type PageWriteShape, pageWriteKernels, recordPageWrite } from './page-write.ts';
 
@@ -18,15 +19,19 @@ interface Case {
 /** Requests with distinct pages and holes; each token at a position of its own, some of them outside the table. */
 const someCase: fc.Arbitrary<Case> = fc
   .record({
-    unitWords: fc.constantFrom(1, 4),
+    storage: fc.constantFrom('f32', 'f16'),
+    wide: fc.boolean(),
     rowUnits: fc.integer({ min: 1, max: 70 }),
-    gaps: fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 3 }), fc.nat({ max: 3 }), fc.nat({ max: 3 })),
+    gaps: fc.array(fc.nat({ max: 3 }), { minLength: 5, maxLength: 5 }),
     tokensPerPage: fc.integer({ min: 1, max: 6 }),
     tableStride: fc.integer({ min: 1, max: 4 }),
     numRequests: fc.integer({ min: 1, max: 3 }),
   })
   .chain((sizes) => {
-    const { tokensPerPage, tableStride, numRequests, unitWords, rowUnits, gaps } = sizes;
+    const { storage, wide, tokensPerPage, tableStride, numRequests, rowUnits, gaps } = sizes;
+    const numbersPerWord = storage === 'f16' ? 2 : 1;
+    const unitWords = wide ? 4 : numbersPerWord;
+    const storedUnitWords = unitWords / numbersPerWord;
     const numEntries = numRequests * tableStride;
     const places = Array.from({ length: numRequests * (tableStride + 1) * tokensPerPage }, (_, i) => [
       i % numRequests,
@@ -40,6 +45,7 @@ const someCase: fc.Arbitrary<Case> = fc
       })
       .map(({ chosen, pages, holes: isHole }) => {
         const rowWords = rowUnits * unitWords;
+        const pageRowStrideWords = (rowUnits + gaps[4]) * storedUnitWords;
         return {
           shape: {
             numTokens: chosen.length,
@@ -48,8 +54,10 @@ const someCase: fc.Arbitrary<Case> = fc
             rowWords,
             rowStrideWords: rowWords + gaps[0] * unitWords,
             rowsBaseWords: gaps[1] * unitWords,
-            pageStrideWords: tokensPerPage * rowWords + gaps[2] * unitWords,
-            pagesBaseWords: gaps[3] * unitWords,
+            pageRowStrideWords,
+            pageStrideWords: tokensPerPage * pageRowStrideWords + gaps[2] * storedUnitWords,
+            pagesBaseWords: gaps[3] * storedUnitWords,
+            storage,
           },
           tokens: Int32Array.from(chosen.flat()),
           pageTable: Int32Array.from({ length: numEntries }, (_, i) => (isHole[i] ? -1 : pages[i])),
@@ -75,23 +83,56 @@ function holes(length: number): fc.Arbitrary<boolean[]> {
 /** Distinct in every word, and never 0. */
 const counting = (length: number) => Float32Array.from({ length }, (_, i) => i + 1);
 
-test('page write does what the reference does, whatever the widths, strides and holes', async () => {
+/** Never 0, and integers that f16 has: distinct over 2,048 of them. */
+const countingHalves = (length: number) => counting(length).map((value) => ((value - 1) % 2048) + 1);
+
+test('page write does what the reference does, whatever the storage, the widths, strides and holes', async () => {
   await fc.assert(
     fc.asyncProperty(someCase, async ({ shape, tokens, pageTable, numPages }) => {
-      const rows = counting(shape.rowsBaseWords + shape.numTokens * shape.rowStrideWords);
-      const expected = counting(shape.pagesBaseWords + numPages * shape.pageStrideWords).map((value) => -value);
-      const pages = storageBuffer(device, expected);
+      const halves = shape.storage === 'f16';
+      const rows = countingHalves(shape.rowsBaseWords + shape.numTokens * shape.rowStrideWords);
+      const pageWords = shape.pagesBaseWords + numPages * shape.pageStrideWords;
+      const expected = countingHalves(pageWords * (halves ? 2 : 1)).map((value) => -value);
+      const pages = storageBuffer(device, halves ? Uint16Array.from(expected, halfBits) : expected);
       const step = context.step('write');
       const buffers = { rows: step.upload(rows), tokens: step.upload(tokens), pageTable: step.upload(pageTable) };
       recordPageWrite(step, { shape, ...buffers, pages });
       step.submit();
       pageWriteReference(shape, rows, tokens, pageTable, expected);
-      const found = await readF32(device, pages);
+      const bytes = await readBytes(device, pages);
+      const found = halves ? Float32Array.from(new Uint16Array(bytes), halfNumber) : new Float32Array(bytes);
       expect(found.findIndex((value, i) => value !== expected[i])).toBe(-1);
       pages.destroy();
     }),
     { numRuns: 80 },
   );
+});
+
+test('f16 rounds to a neighbour, and holds what is too large to the largest number', async () => {
+  const numbers = [1 + 2 ** -12, -1e-9, Math.PI, 65504, 70_000, -1e30, 2 ** -15, 0];
+  const pages = storageBuffer(device, 2 * numbers.length);
+  const step = context.step('halves');
+  const shape = { numTokens: 1, tokensPerPage: 1, tableStride: 1, rowWords: 8, pageStrideWords: 4, storage: 'f16' } as const;
+  const [rows, tokens] = [step.upload(Float32Array.from(numbers)), step.upload(Int32Array.of(0, 0))];
+  recordPageWrite(step, { shape, rows, tokens, pages, pageTable: step.upload(Int32Array.of(0)) });
+  step.submit();
+  const found = Array.from(new Uint16Array(await readBytes(device, pages)), halfNumber);
+  numbers.forEach((number, i) => {
+    const held = Math.max(-65504, Math.min(65504, number));
+    expect(Math.abs(found[i] - held)).toBeLessThanOrEqual(Math.max(Math.abs(held) * 2 ** -10, 2 ** -24));
+  });
+});
+
+test('two parts of a row are written by one dispatch each', async () => {
+  const pages = storageBuffer(device, 2 * 12);
+  const step = context.step('latent and rotated part');
+  const [tokens, pageTable] = [step.upload(Int32Array.of(0, 0, 0, 1)), step.upload(Int32Array.of(0))];
+  const shape = { numTokens: 2, tokensPerPage: 2, tableStride: 1, pageRowStrideWords: 3, pageStrideWords: 6 };
+  const [wide, narrow] = [step.upload(Float32Array.of(1, 2, 3, 4)), step.upload(Float32Array.of(5, 6))];
+  recordPageWrite(step, { shape: { ...shape, rowWords: 2 }, rows: wide, tokens, pageTable, pages });
+  recordPageWrite(step, { shape: { ...shape, rowWords: 1, pagesBaseWords: 2 }, rows: narrow, tokens, pageTable, pages });
+  step.submit();
+  expect([...(await readF32(device, pages))]).toEqual([1, 2, 5, 3, 4, 6]);
 });
 
 test('keys and values of one pool are written by one dispatch each', async () => {
@@ -142,6 +183,17 @@ test('shapes whose rows or pages overlap are refused', () => {
   expect(() => recordPageWrite(step, { shape: { ...shape, tokensPerPage: 0 }, ...buffers })).toThrow('would overlap');
 });
 
-test('both variants compile ahead of their use', async () => {
+test('rows of f16 that begin or end inside a word are refused', () => {
+  const step = context.step('halves');
+  const buffer = storageBuffer(device, 64);
+  const buffers = { rows: buffer, tokens: buffer, pageTable: buffer, pages: storageBuffer(device, 64) };
+  const shape = { numTokens: 1, tokensPerPage: 2, tableStride: 1, rowWords: 4, pageStrideWords: 4, storage: 'f16' } as const;
+  expect(() => recordPageWrite(step, { shape, ...buffers })).not.toThrow();
+  for (const odd of [{ rowWords: 3 }, { rowsBaseWords: 1 }, { rowStrideWords: 5 }]) {
+    expect(() => recordPageWrite(step, { shape: { ...shape, ...odd }, ...buffers })).toThrow('inside a word of f16');
+  }
+});
+
+test('all variants compile ahead of their use', async () => {
   for (const kernel of Object.values(pageWriteKernels)) await expect(context.warmUp(kernel)).resolves.toBeUndefined();
 });

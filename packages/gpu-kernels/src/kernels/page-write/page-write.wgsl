@@ -1,4 +1,5 @@
-// Scatters rows into pages. `Unit` (f32 or vec4f) is declared by page-write.ts in front of this text; strides count units.
+// Scatters rows into pages. `Unit` (numbers of a row), `Stored` (the same in a page) and `storedOf` stand in front of this text:
+// see page-write.ts. Strides of rows count units, those of pages count stored units.
 
 struct Params {
   numTokens: u32,
@@ -10,7 +11,8 @@ struct Params {
   rowStride: u32,
   // First unit of the first row in `rows`.
   rowsBase: u32,
-  // From one page of `pages` to the next.
+  // From one row of a page to the next, and from one page of `pages` to the next.
+  pageRowStride: u32,
   pageStride: u32,
   // First unit of page 0 in `pages`.
   pagesBase: u32,
@@ -22,7 +24,7 @@ struct Params {
 @group(0) @binding(1) var<storage, read> tokens: array<i32>;
 // [numRequests, tableStride]: page indices, -1 where there is no page.
 @group(0) @binding(2) var<storage, read> pageTable: array<i32>;
-@group(0) @binding(3) var<storage, read_write> pages: array<Unit>;
+@group(0) @binding(3) var<storage, read_write> pages: array<Stored>;
 @group(0) @binding(4) var<uniform> params: Params;
 
 const LANES = 64u;
@@ -53,8 +55,8 @@ fn main(
     return;
   }
   let source = params.rowsBase + token * params.rowStride;
-  let target_ = params.pagesBase + u32(page) * params.pageStride + (u32(position) % params.tokensPerPage) * params.rowUnits;
+  let target_ = params.pagesBase + u32(page) * params.pageStride + (u32(position) % params.tokensPerPage) * params.pageRowStride;
   for (var unit = lane; unit < params.rowUnits; unit += LANES) {
-    pages[target_ + unit] = rows[source + unit];
+    pages[target_ + unit] = storedOf(rows[source + unit]);
   }
 }

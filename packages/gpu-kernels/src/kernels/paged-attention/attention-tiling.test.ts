@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { decodeKernel, decodePartitions } from './decode-kernel.ts';
+import { type AttentionShape, fullAttentionShape, latentAttention } from './attention-shape.ts';
+import { type AttentionVariant, variantOf } from './attention-variant.ts';
+import { decodeKernel, decodePartitions, decodeTiling } from './decode-kernel.ts';
 import { prefillKernel, prefillTiling } from './prefill-kernel.ts';
 import { GPU_THREADS, SOFTWARE_THREADS } from './thread-budget.ts';
 
@@ -8,21 +10,53 @@ const DEFAULT_STORAGE_BUFFERS = 8;
 
 const headDims = Array.from({ length: 57 }, (_, i) => 32 + 4 * i);
 const groups = [1, 2, 3, 5, 7, 8, 9, 16, 71, 128];
-const shapes = headDims.flatMap((headDim) =>
-  groups.map((headsPerGroup) => ({ headDim, numKvHeads: 2, numQueryHeads: 2 * headsPerGroup })),
-);
+const heads = groups.map((headsPerGroup) => ({ numKvHeads: 2, numQueryHeads: 2 * headsPerGroup }));
+
+const variant = (shape: AttentionShape, features: readonly string[] = []): AttentionVariant =>
+  variantOf(fullAttentionShape(shape), new Set(features), 32);
+
+const variants: readonly AttentionVariant[] = [
+  ...headDims.flatMap((headDim) => heads.map((some) => variant({ ...some, headDim }))),
+  ...headDims.flatMap((headDim) => heads.map((some) => variant({ ...some, headDim }, ['subgroups']))),
+  ...heads.map((some) => variant({ ...some, headDim: 192, valueDim: 128, storage: 'int8', selectsBlocks: true })),
+  ...heads.map((some) => variant({ ...some, headDim: 256, storage: 'f16', learnedSinks: true }, ['shader-f16', 'subgroups'])),
+  ...[1, 16, 128].flatMap((numQueryHeads) =>
+    (['f32', 'int8'] as const).map((storage) => {
+      const latent = latentAttention({ numQueryHeads, latentDim: 512, rotatedDim: 64, scale: 0.1 });
+      return variant({ ...latent, storage, selectsBlocks: true }, ['subgroups']);
+    }),
+  ),
+];
+
+test('features are used where the device has them, and asked for where they are used', () => {
+  const shape = { numQueryHeads: 2, numKvHeads: 1, headDim: 128, storage: 'f16' } as const;
+  const kernelsOf = (features: readonly string[]) => {
+    const some = variant(shape, features);
+    return [prefillKernel(some, prefillTiling(some, GPU_THREADS)), decodeKernel(some, GPU_THREADS)];
+  };
+  for (const { features, code } of kernelsOf([])) {
+    expect(features).toEqual([]);
+    expect(code).not.toMatch(/enable|subgroup[A-Z]|<f16>/);
+  }
+  for (const { features, code } of kernelsOf(['shader-f16', 'subgroups'])) {
+    expect(features).toEqual(['shader-f16', 'subgroups']);
+    expect(code.startsWith('enable f16;\nenable subgroups;\n')).toBe(true);
+  }
+});
 
 describe.each([
   ['gpu', GPU_THREADS],
   ['software', SOFTWARE_THREADS],
 ])('cut for %s, for every head size and group', (_, budget) => {
   test('the threads of a workgroup hold the rows of its tile, and the slices of a row hold the head', () => {
-    for (const shape of shapes) {
-      const { workgroup, slices, vecs, rows, headTile, headTiles, queryTile } = prefillTiling(shape, budget);
+    for (const some of variants) {
+      const { shape } = some;
+      const { workgroup, slices, vecs, sumVecs, rows, headTile, headTiles, queryTile } = prefillTiling(some, budget);
       const headsPerGroup = shape.numQueryHeads / shape.numKvHeads;
       expect(slices * vecs).toBeGreaterThanOrEqual(shape.headDim / 4);
+      expect(slices * sumVecs).toBeGreaterThanOrEqual(shape.valueDim / 4);
       expect((slices - 1) * vecs).toBeLessThan(shape.headDim / 4);
-      expect(rows * vecs * 8).toBeLessThanOrEqual(budget.numbers);
+      expect(rows * (vecs + sumVecs) * 4).toBeLessThanOrEqual(budget.numbers);
       expect(rows).toBeGreaterThanOrEqual(1);
       expect(workgroup % slices).toBe(0);
       expect(slices === 1 || rows === 1).toBe(true);
@@ -33,21 +67,33 @@ describe.each([
     }
   });
 
+  test('the threads of a head in decode are cut into whole subgroups', () => {
+    for (const some of variants) {
+      const { workgroup, headTile, headThreads, lanes } = decodeTiling(some, budget);
+      expect(headThreads).toBeGreaterThanOrEqual(1);
+      expect(headThreads * headTile).toBeLessThanOrEqual(workgroup);
+      expect(headThreads % lanes).toBe(0);
+      expect(some.subgroupWidth % lanes).toBe(0);
+      expect(workgroup * 4).toBeGreaterThanOrEqual(some.shape.valueDim);
+      expect(128 % workgroup).toBe(0);
+    }
+  });
+
   test('kernels stay within the default limits', () => {
-    for (const shape of shapes) {
-      for (const kernel of [prefillKernel(shape, prefillTiling(shape, budget)), decodeKernel(shape, budget)]) {
+    for (const some of variants) {
+      for (const kernel of [prefillKernel(some, prefillTiling(some, budget)), decodeKernel(some, budget)]) {
         expect(kernel.workgroupStorageBytes?.({})).toBeLessThanOrEqual(DEFAULT_WORKGROUP_BYTES);
         const kinds: string[] = Object.values(kernel.bindings);
-        expect(kinds.filter((kind) => kind !== 'uniform')).toHaveLength(DEFAULT_STORAGE_BUFFERS);
+        expect(kinds.filter((kind) => kind !== 'uniform').length).toBeLessThanOrEqual(DEFAULT_STORAGE_BUFFERS);
         expect(kernel.workgroupSize({})[0]).toBeLessThanOrEqual(256);
       }
     }
   });
 
   test('there is a workgroup for every tile of queries, wherever requests begin', () => {
-    const shape = { headDim: 32, numKvHeads: 2, numQueryHeads: 4 };
-    const tiling = prefillTiling(shape, budget);
-    const kernel = prefillKernel(shape, tiling);
+    const some = variant({ headDim: 32, numKvHeads: 2, numQueryHeads: 4 });
+    const tiling = prefillTiling(some, budget);
+    const kernel = prefillKernel(some, tiling);
     for (const counts of [[1], [tiling.queryTile], [tiling.queryTile + 1], [1, 1, 1], [5, 0, tiling.queryTile * 3 - 1, 7]]) {
       const numTokens = counts.reduce((sum, count) => sum + count, 0);
       const launched = kernel.workgroups({ numTokens, numRequests: counts.length, numKvHeads: 2 }, {}) as readonly number[];

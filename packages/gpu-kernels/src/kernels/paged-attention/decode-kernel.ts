@@ -1,11 +1,22 @@
+import { bindingKinds, bindingText } from '../../kernel/binding-text.ts';
 import { defineKernel, type Kernel } from '../../kernel/kernel.ts';
-import common from './attention-common.wgsl';
-import type { AttentionShape } from './attention-shape.ts';
+import pagePlaces from '../kv-pages/page-places.wgsl';
+import type { FullAttentionShape } from './attention-shape.ts';
+import {
+  type AttentionVariant,
+  enableText,
+  keyCountPiece,
+  lanesPiece,
+  readBindings,
+  readPieces,
+  variantConstants,
+  variantFeatures,
+} from './attention-variant.ts';
 import decode from './decode.wgsl';
 import decodeMerge from './decode-merge.wgsl';
-import decodePartition from './decode-partition.wgsl';
 import { kernelText } from './kernel-text.ts';
-import storageF32 from './kv-storage-f32.wgsl';
+import common from './pieces/attention-common.wgsl';
+import decodePartition from './pieces/decode-partition.wgsl';
 import type { ThreadBudget } from './thread-budget.ts';
 
 /** Keys that a workgroup has at a time. */
@@ -26,8 +37,30 @@ export function decodePartitions(mostVisibleKeys: number): number {
 }
 
 /** Words of the partial results of one query head in one partition: the sum of its weighted values, and two numbers about the weights. */
-export function partialWords(shape: AttentionShape): number {
-  return shape.headDim + 4;
+export function partialWords(shape: FullAttentionShape): number {
+  return shape.valueDim + 4;
+}
+
+/** How the work of decode is cut. */
+export interface DecodeTiling {
+  /** Threads of a workgroup: a power of two, and at least one for each vec4 of a value. */
+  workgroup: number;
+  /** Query heads of one key-value head that a workgroup has; how many such tiles a key-value head needs. */
+  headTile: number;
+  headTiles: number;
+  /** Threads that make the weights of one head; how many neighbours of them speak to each other in a subgroup. */
+  headThreads: number;
+  lanes: number;
+}
+
+export function decodeTiling({ shape, subgroupWidth }: AttentionVariant, budget: ThreadBudget): DecodeTiling {
+  const workgroup = Math.max(budget.workgroup, 2 ** Math.ceil(Math.log2(shape.valueDim / 4)));
+  const headsPerGroup = shape.numQueryHeads / shape.numKvHeads;
+  const headTiles = Math.ceil(headsPerGroup / MAX_HEAD_TILE);
+  const headTile = Math.ceil(headsPerGroup / headTiles);
+  const most = Math.floor(workgroup / headTile);
+  const headThreads = subgroupWidth > 1 ? 2 ** Math.floor(Math.log2(most)) : most;
+  return { workgroup, headTile, headTiles, headThreads, lanes: Math.min(subgroupWidth, headThreads) };
 }
 
 export interface DecodeDispatch {
@@ -37,66 +70,52 @@ export interface DecodeDispatch {
   numPartitions: number;
 }
 
-export type DecodeKernel = Kernel<keyof typeof decodeBindings, never, DecodeDispatch>;
-export type DecodeMergeKernel = Kernel<keyof typeof mergeBindings, never, DecodeDispatch>;
-
-const decodeBindings = {
-  params: 'uniform',
-  keyPool: 'read-only-storage',
-  valuePool: 'read-only-storage',
-  keyTable: 'read-only-storage',
-  valueTable: 'read-only-storage',
-  queries: 'read-only-storage',
-  contextLength: 'read-only-storage',
-  partials: 'storage',
-  output: 'storage',
-} as const;
-
-const mergeBindings = {
-  params: 'uniform',
-  contextLength: 'read-only-storage',
-  partials: 'read-only-storage',
-  output: 'storage',
-} as const;
+export type DecodeKernel = Kernel<string, never, DecodeDispatch>;
 
 /**
- * Attention of one query a request over one partition of the keys that it sees. With a single partition it writes `output`, else
- * `partials`, which `decodeMergeKernel` brings together.
+ * Attention of one query a request over one partition of the keys that it sees. With a single partition it writes the output, else
+ * partial results, which `decodeMergeKernel` brings together.
  *
  * - `params` uniform, `Params` of attention-common.wgsl.
- * - `keyPool`, `valuePool` f32 (words of a pool), read-only-storage; `keyTable`, `valueTable` `[numRequests, tableStride] i32`,
- *   read-only-storage: see `KvPages`.
+ * - `indices` i32, read-only-storage: the page tables `[numRequests, tableStride]`, `contextLength` `[numRequests]`, and the table
+ *   of selected blocks `[numRequests]`, at the places that `params` names.
  * - `queries` `[numRequests, stride] f32`, of which `[numQueryHeads, headDim]` are read, read-only-storage.
- * - `contextLength` `[numRequests] u32`, read-only-storage.
- * - `partials` `[numRequests, numQueryHeads, numPartitions, headDim + 4] f32`, storage (written).
- * - `output` `[numRequests, numQueryHeads, headDim] f32`, storage (written).
- * - Workgroup n × 1 × 1, n = `max(budget.workgroup, headDim / 4)` rounded up to a power of two: 64 on a GPU.
+ * - `keyPool`, `valuePool` (absent where values lie in keys), and for int8 `keyScales`, `valueScales`: words of a pool,
+ *   read-only-storage, see `KvPages`. `selection`, where blocks are selected: see `SelectedBlocks`.
+ * - `result` storage (written): `[numRequests, numQueryHeads, valueDim] f32` where `numPartitions` is 1, else partial results
+ *   `[numRequests, numQueryHeads, numPartitions, valueDim + 4] f32`.
+ * - Workgroup `tiling.workgroup` × 1 × 1: 64 on a GPU, 128 for values of more than 256.
  * - Dispatch `numPartitions` × `numKvHeads * headTiles` × `numRequests`, headTiles = `ceil(headsPerGroup / 8)`.
- * - Default limits: 8 storage buffers; at most 4.8 KiB of workgroup memory.
+ * - Default limits: at most 8 storage buffers; at most 5.7 KiB of workgroup memory.
  *
  * @see paged-attention.reference.ts
  */
-export function decodeKernel(shape: AttentionShape, budget: ThreadBudget): DecodeKernel {
-  const workgroup = workgroupOf(shape, budget);
-  const headsPerGroup = shape.numQueryHeads / shape.numKvHeads;
-  const headTiles = Math.ceil(headsPerGroup / MAX_HEAD_TILE);
-  const headTile = Math.ceil(headsPerGroup / headTiles);
+export function decodeKernel(variant: AttentionVariant, budget: ThreadBudget): DecodeKernel {
+  const { shape } = variant;
+  const { workgroup, headTile, headTiles, headThreads, lanes } = decodeTiling(variant, budget);
+  const features = variantFeatures(variant, lanes);
   const weights = Math.max(headTile * TILE_KEYS, 4 * workgroup);
+  const valueScales = shape.storage === 'int8' ? TILE_KEYS : 1;
   const constants = {
-    ...constantsOf(shape, workgroup),
-    HEADS_PER_GROUP: headsPerGroup,
+    ...variantConstants(variant, lanes),
+    ...partitionConstants(workgroup),
     HEAD_TILE: headTile,
     HEAD_TILES: headTiles,
+    HEAD_THREADS: headThreads,
     KEYS_PER_THREAD: TILE_KEYS / workgroup,
     WEIGHTS: weights,
+    VALUE_SCALES: valueScales,
   };
+  const bindings = { ...readBindings(variant), result: ['storage', 'array<vec4f>'] as const };
+  const pieces = [pagePlaces, common, ...readPieces(variant), lanesPiece(lanes), keyCountPiece(shape), decodePartition, decode];
   return defineKernel({
-    label: 'paged-attention decode f32',
-    code: kernelText(constants, common, storageF32, decodePartition, decode),
-    bindings: decodeBindings,
+    label: `paged-attention decode ${shape.storage}`,
+    code: enableText(features) + kernelText(constants, bindingText(bindings), ...pieces),
+    bindings: bindingKinds(bindings),
     constants: {},
+    features,
     workgroupSize: () => [workgroup, 1, 1],
-    workgroupStorageBytes: () => 4 * (weights + TILE_KEYS + workgroup + headTile),
+    workgroupStorageBytes: () => 4 * (weights + TILE_KEYS + valueScales + workgroup + headTile + (lanes > 1 ? 1 : 0)),
     workgroups: ({ numRequests, numKvHeads, numPartitions }: DecodeDispatch) => [
       numPartitions,
       numKvHeads * headTiles,
@@ -108,33 +127,31 @@ export function decodeKernel(shape: AttentionShape, budget: ThreadBudget): Decod
 /**
  * Brings the partitions of `decodeKernel` together.
  *
- * - `params`, `contextLength`, `output` as there; `partials` as there, read-only-storage.
- * - Workgroup as there, of which `headDim / 4` threads have work.
+ * - `params`, `indices` as there; `partials` its `result`, read-only-storage.
+ * - `output` `[numRequests, numQueryHeads, valueDim] f32`, storage (written).
+ * - Workgroup as there, of which `valueDim / 4` threads have work.
  * - Dispatch `numRequests * numQueryHeads`, folded over x and y; default limits.
  */
-export function decodeMergeKernel(shape: AttentionShape, budget: ThreadBudget): DecodeMergeKernel {
-  const workgroup = workgroupOf(shape, budget);
+export function decodeMergeKernel(variant: AttentionVariant, budget: ThreadBudget): DecodeKernel {
+  const { shape } = variant;
+  const { workgroup } = decodeTiling(variant, budget);
+  const bindings = {
+    params: ['uniform', 'Params'],
+    indices: ['read-only-storage', 'array<i32>'],
+    partials: ['read-only-storage', 'array<vec4f>'],
+    output: ['storage', 'array<vec4f>'],
+  } as const;
+  const constants = { ...variantConstants(variant, 1), ...partitionConstants(workgroup) };
   return defineKernel({
     label: 'paged-attention decode merge',
-    code: kernelText(constantsOf(shape, workgroup), common, decodePartition, decodeMerge),
-    bindings: mergeBindings,
+    code: kernelText(constants, bindingText(bindings), pagePlaces, common, keyCountPiece(shape), decodePartition, decodeMerge),
+    bindings: bindingKinds(bindings),
     constants: {},
     workgroupSize: () => [workgroup, 1, 1],
     workgroups: ({ numRequests, numQueryHeads }: DecodeDispatch) => numRequests * numQueryHeads,
   });
 }
 
-/** A power of two of threads, and at least one for each vec4 of the head. */
-function workgroupOf(shape: AttentionShape, budget: ThreadBudget): number {
-  return Math.max(budget.workgroup, 2 ** Math.ceil(Math.log2(shape.headDim / 4)));
-}
-
-function constantsOf(shape: AttentionShape, workgroup: number) {
-  return {
-    HEAD_DIM: shape.headDim,
-    SOFT_CAP: shape.softCap !== undefined,
-    WORKGROUP: workgroup,
-    TILE_KEYS,
-    MAX_PARTITIONS,
-  };
+function partitionConstants(workgroup: number) {
+  return { WORKGROUP: workgroup, TILE_KEYS, MAX_PARTITIONS };
 }

@@ -7,35 +7,23 @@
 //
 // Loops marked `unroll` are written out by the host: then an index of a private array is a literal.
 
-@group(0) @binding(0) var<uniform> params: Params;
-// [numRequests, tableStride]: page indices, negative where there is no page.
-@group(0) @binding(3) var<storage, read> keyTable: array<i32>;
-@group(0) @binding(4) var<storage, read> valueTable: array<i32>;
-// [numRequests, queriesStride]
-@group(0) @binding(5) var<storage, read> queries: array<vec4f>;
-// [numRequests]
-@group(0) @binding(6) var<storage, read> contextLength: array<u32>;
-// [numRequests, numQueryHeads, numPartitions, HEAD_VECS + 1]: the sum of weighted values; then base and total of the weights.
-@group(0) @binding(7) var<storage, read_write> partials: array<vec4f>;
-// [numRequests, numQueryHeads, headDim]
-@group(0) @binding(8) var<storage, read_write> output: array<vec4f>;
-
 // Scores, then weights, of the tile: [HEAD_TILE, TILE_KEYS]. At the end the sums of the threads: [WORKGROUP, 4].
 var<workgroup> weights: array<f32, WEIGHTS>;
 // First word of each value of the tile.
 var<workgroup> valueWords: array<u32, TILE_KEYS>;
+// Scale of each value of the tile.
+var<workgroup> tileScales: array<f32, VALUE_SCALES>;
 // A largest score, or a total, of each thread.
 var<workgroup> threadStats: array<f32, WORKGROUP>;
 // What the sums so far are to be multiplied with.
 var<workgroup> rescale: array<f32, HEAD_TILE>;
 
-// Threads of one head, while weights are made.
-const HEAD_THREADS = WORKGROUP / HEAD_TILE;
 // Threads of one vec4 of the head, while values are added up.
-const VEC_THREADS = WORKGROUP / HEAD_VECS;
+const VEC_THREADS = WORKGROUP / VALUE_VECS;
 
 @compute @workgroup_size(WORKGROUP)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) localIndex: u32) {
+  let thread = threadOf(localIndex);
   let part = group.x;
   let request = group.z;
   let kvHead = group.y / HEAD_TILES;
@@ -43,7 +31,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
   let numHeads = min(HEAD_TILE, HEADS_PER_GROUP - firstHead);
   let firstQueryHead = kvHead * HEADS_PER_GROUP + firstHead;
 
-  let p = partitioningOf(contextLength[request]);
+  let p = partitioningOf(request);
+  let seen = seenBy(request, kvHead);
+  // Read once: else a software device reads all of it for every key.
+  let keyPages = params.key;
+  let valuePages = params.value;
   if (part >= p.numPartitions && params.numPartitions > 1u) {
     return;
   }
@@ -51,12 +43,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
   let end = select(p.numKeys, begin + p.keysPerPartition, part + 1u < p.numPartitions);
 
   let queryVec = (params.queriesBase + request * params.queriesStride) / 4u + firstQueryHead * HEAD_VECS;
-  let headWord = kvHead * HEAD_VECS * WORDS_PER_VEC;
+  let keyHeadWord = kvHead * HEAD_VECS * WORDS_PER_VEC;
+  let valueHeadWord = kvHead * VALUE_VECS * WORDS_PER_VEC;
 
   let weightHead = thread / HEAD_THREADS;
   let headThread = thread % HEAD_THREADS;
-  let sumVec = thread % HEAD_VECS;
-  let vecThread = thread / HEAD_VECS;
+  let sumVec = thread % VALUE_VECS;
+  let vecThread = thread / VALUE_VECS;
 
   var base = UNSEEN;
   // Of the keys that this thread made weights of.
@@ -67,22 +60,25 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
     let numKeys = min(TILE_KEYS, end - tile);
 
     var keyWord = array<u32, KEYS_PER_THREAD>();
+    var keyScale = array<f32, KEYS_PER_THREAD>();
     var present = array<bool, KEYS_PER_THREAD>();
     for (var k = 0u; k < KEYS_PER_THREAD; k++) { // unroll
       let key = k * WORKGROUP + thread;
       if (key < numKeys) {
-        let i = i32(tile + key);
-        let position = u32(select(i - p.sinkEnd + p.windowStart, i, i < p.sinkEnd));
-        let keyPage = position / params.keyTokensPerPage;
-        let valuePage = position / params.valueTokensPerPage;
-        if (keyPage < params.keyTableStride && valuePage < params.valueTableStride) {
-          let keyIndex = keyTable[request * params.keyTableStride + keyPage];
-          let valueIndex = valueTable[request * params.valueTableStride + valuePage];
-          present[k] = keyIndex >= 0 && valueIndex >= 0;
-          keyWord[k] = params.keyBase + u32(keyIndex) * params.keyPageStride
-            + (position % params.keyTokensPerPage) * params.rowWords + headWord;
-          valueWords[key] = params.valueBase + u32(valueIndex) * params.valuePageStride
-            + (position % params.valueTokensPerPage) * params.rowWords + headWord;
+        let at = positionOf(seen, tile + key);
+        if (at >= 0) {
+          let position = u32(at);
+          let keyPage = pageOf(keyPages, request, position);
+          let valuePage = pageOf(valuePages, request, position);
+          present[k] = keyPage >= 0 && valuePage >= 0;
+          keyWord[k] = rowOf(keyPages, keyPage, position) + keyHeadWord;
+          valueWords[key] = rowOf(valuePages, valuePage, position) + valueHeadWord;
+          if (QUANTISED) {
+            let valueScale = valueScaleOf(request, position, kvHead);
+            keyScale[k] = keyScaleOf(request, position, kvHead);
+            tileScales[key] = valueScale;
+            present[k] = present[k] && !(keyScale[k] < 0.0 || valueScale < 0.0);
+          }
         }
       }
     }
@@ -105,7 +101,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
     }
     for (var k = 0u; k < KEYS_PER_THREAD; k++) { // unroll
       for (var h = 0u; h < HEAD_TILE; h++) { // unroll
-        let score = capped(products[h * KEYS_PER_THREAD + k] * params.queryScale);
+        var product = products[h * KEYS_PER_THREAD + k] * params.queryScale;
+        if (QUANTISED) {
+          product *= keyScale[k];
+        }
+        let score = capped(product);
         weights[h * TILE_KEYS + k * WORKGROUP + thread] = select(UNSEEN, score, present[k]);
       }
     }
@@ -117,12 +117,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
         largest = max(largest, weights[weightHead * TILE_KEYS + key]);
       }
     }
-    threadStats[thread] = largest;
+    threadStats[thread] = maxOfLanes(largest);
     workgroupBarrier();
 
     if (weightHead < numHeads) {
       let oldBase = base;
-      for (var t = 0u; t < HEAD_THREADS; t++) {
+      for (var t = 0u; t < HEAD_THREADS; t += LANES) {
         base = max(base, threadStats[weightHead * HEAD_THREADS + t]);
       }
       let scale = exp2(oldBase - base);
@@ -152,7 +152,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
         }
         // A value without weight is not looked at: its page may be missing.
         if (any) {
-          let value = loadValue(valueWords[key] + sumVec * WORDS_PER_VEC);
+          var value = loadValue(valueWords[key] + sumVec * WORDS_PER_VEC);
+          if (QUANTISED) {
+            value *= tileScales[key];
+          }
           for (var h = 0u; h < HEAD_TILE; h++) { // unroll
             sum[h] = fma(vec4f(weight[h]), value, sum[h]);
           }
@@ -163,7 +166,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
   }
 
   // Bring together what the threads of a head, and of a vec4, have.
-  threadStats[thread] = total;
+  threadStats[thread] = sumOfLanes(total);
   if (headThread == 0u && weightHead < HEAD_TILE) {
     rescale[weightHead] = base;
   }
@@ -176,22 +179,21 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
     if (vecThread == 0u && h < numHeads) {
       var headSum = vec4f();
       for (var t = 0u; t < VEC_THREADS; t++) {
-        let at = (t * HEAD_VECS + sumVec) * 4u;
+        let at = (t * VALUE_VECS + sumVec) * 4u;
         headSum += vec4f(weights[at], weights[at + 1u], weights[at + 2u], weights[at + 3u]);
       }
       var headTotal = 0.0;
-      for (var t = 0u; t < HEAD_THREADS; t++) {
+      for (var t = 0u; t < HEAD_THREADS; t += LANES) {
         headTotal += threadStats[h * HEAD_THREADS + t];
       }
       let row = request * params.numQueryHeads + firstQueryHead + h;
       if (params.numPartitions == 1u) {
-        // A query that saw nothing, for want of pages, gets zeros.
-        output[row * HEAD_VECS + sumVec] = headSum * select(0.0, 1.0 / headTotal, headTotal > 0.0);
+        result[row * VALUE_VECS + sumVec] = headSum * normaliser(rescale[h], headTotal, firstQueryHead + h);
       } else {
-        let at = (row * params.numPartitions + part) * (HEAD_VECS + 1u);
-        partials[at + sumVec] = headSum;
+        let at = (row * params.numPartitions + part) * (VALUE_VECS + 1u);
+        result[at + sumVec] = headSum;
         if (sumVec == 0u) {
-          partials[at + HEAD_VECS] = vec4f(rescale[h], headTotal, 0.0, 0.0);
+          result[at + VALUE_VECS] = vec4f(rescale[h], headTotal, 0.0, 0.0);
         }
       }
     }

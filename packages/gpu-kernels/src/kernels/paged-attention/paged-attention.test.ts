@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { ReferencePages } from '../kv-pages/kv-pages.reference.ts';
 import type { AttentionShape } from './attention-shape.ts';
-import { pagedAttentionReference, type ReferenceOperands, type ReferencePages } from './paged-attention.reference.ts';
+import { pagedAttentionReference, type ReferenceOperands } from './paged-attention.reference.ts';
 
 /** One head of 4 numbers; queries and keys are a number in the first place, so that a score is their product. */
 const SHAPE: AttentionShape = { numQueryHeads: 1, numKvHeads: 1, headDim: 4, scale: 1 };
@@ -25,7 +26,7 @@ function operandsOf(
   exponents: readonly number[],
   values: readonly number[],
   queries: readonly number[] = [1],
-): ReferenceOperands {
+): ReferenceOperands & { values: ReferencePages } {
   return {
     keys: pagesOf(exponents.map((exponent) => exponent * LN2)),
     values: pagesOf(values),
@@ -91,6 +92,39 @@ describe('the reference of paged attention', () => {
     expectNumbers(attend({ ...operands, values: { ...operands.values, table: [0, -1] } }), [1]);
     expectNumbers(attend({ ...operands, values: { ...operands.values, tableStride: 1 } }), [1]);
     expectNumbers(attend({ ...operands, keys: { ...without, table: [-1, -1] } }), [0]);
+  });
+
+  test('multiplies stored numbers with the scale of their page and head', () => {
+    const operands = operandsOf([0, 1, 2, 3], [1, 2, 3, 4]);
+    const scaled = (pages: ReferencePages, scales: number[]): ReferencePages => ({
+      ...pages,
+      scales: { pool: [9, ...scales], table: [0], tableStride: 1, tokensPerPage: 4, pageStrideWords: 2, baseWords: 1 },
+    });
+    const keys = scaled(operands.keys, [0, 0.5]);
+    expectNumbers(attend({ ...operands, keys }), [(1 + 2 + 3 * 2 + 4 * 2 ** 1.5) / (2 + 2 + 2 ** 1.5)]);
+    expectNumbers(attend({ ...operands, values: scaled(operands.values, [10, 100]) }), [(10 + 40 + 1200 + 3200) / 15]);
+  });
+
+  test('reads only blocks that a list names, in any order, beside the window', () => {
+    const operands = operandsOf([0, 0, 0, 0, 0], [1, 10, 100, 1000, 10000]);
+    const list = { pool: [7, 2, -1, 0, 5], table: [1], pageStrideWords: 1, maxBlocks: 4, tokensPerBlock: 2 };
+    expectNumbers(attend({ ...operands, selectedBlocks: list }), [10011 / 3]);
+    expectNumbers(attend({ ...operands, selectedBlocks: list, slidingWindowSize: 4 }), [(10000 + 10) / 2]);
+    expectNumbers(attend({ ...operands, selectedBlocks: { ...list, table: [-1] } }), [0]);
+  });
+
+  test('gives a learned sink its part of the weights', () => {
+    const operands = operandsOf([0, 1], [3, 6]);
+    expectNumbers(attend({ ...operands, sinkScores: [2 * LN2] }), [15 / 7]);
+    expectNumbers(attend({ ...operands, sinkScores: [900] }), [0]);
+  });
+
+  test('finds values in the first numbers of the keys, and has heads of values narrower than those of keys', () => {
+    const shape = { ...SHAPE, valueDim: 2 };
+    const pool = [LN2, 5, 0, 0, 2 * LN2, 8, 0, 0];
+    const keys = { pool, table: [0], tableStride: 1, tokensPerPage: 2, pageStrideWords: 8 };
+    const output = pagedAttentionReference(shape, { keys, queries: rows([1]), queryStart: [0, 1], contextLength: [2] });
+    expectNumbers([...output], [(LN2 * 2 + 2 * LN2 * 4) / 6, (5 * 2 + 8 * 4) / 6]);
   });
 
   test('keeps requests apart, and gives query heads the key-value head of their group', () => {
