@@ -6,6 +6,7 @@ import { type Mamba2MixerOperands, recordMamba2Mixer, warmUpMamba2 } from '../sr
 import { type Mamba2Shape, mamba2Layout } from '../src/kernels/mamba2/mamba2-shape.ts';
 import { packHeadParams, recordSsm } from '../src/kernels/mamba2/ssm.ts';
 import { packRequests } from '../src/kernels/recurrent/packed-requests.ts';
+import { medianMs } from './median-ms.ts';
 
 export interface Mamba2Figure {
   /** `heads x headDim x stateSize`. */
@@ -33,7 +34,6 @@ const SHAPES: readonly Mamba2Shape[] = [
 ];
 const NUM_TOKENS = 512;
 const NUM_REQUESTS = 64;
-const ROUNDS = 9;
 
 /** One scan over 512 tokens against 512 steps, and decode steps of one and of many requests. */
 export default async function bench(): Promise<Mamba2Figure[]> {
@@ -134,18 +134,4 @@ function recordCall(
   }
   const dt = { ...operands.projection, offsetWords: operands.projection.offsetWords + layout.projection.dt };
   recordSsm(step, shape, { ...operands, dt });
-}
-
-/** Median time until each work has landed. The works take turns, so that a busy moment hits them alike. */
-async function medianMs(device: GPUDevice, works: readonly (() => unknown)[]): Promise<number[]> {
-  const times: number[][] = works.map(() => []);
-  for (let round = -2; round < ROUNDS; round++) {
-    for (let i = 0; i < works.length; i++) {
-      const start = performance.now();
-      works[i]();
-      await device.queue.onSubmittedWorkDone();
-      if (round >= 0) times[i].push(performance.now() - start);
-    }
-  }
-  return times.map((of) => of.sort((a, b) => a - b)[of.length >> 1]);
 }

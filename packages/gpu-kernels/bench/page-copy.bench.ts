@@ -1,6 +1,7 @@
 import { openGpu } from '@bufferwise-internal/webgpu-node';
 import { WebGpuPageDevice } from '../src/device/webgpu-page-device.ts';
 import { BUFFER_USAGE } from '../src/kernel/gpu-flags.ts';
+import { medianMs } from './median-ms.ts';
 
 export interface PageCopyFigure {
   /** Bytes of one page. */
@@ -17,7 +18,6 @@ export interface PageCopyFigure {
 
 const POOL_BYTES = 64 * 2 ** 20;
 const COPIED_BYTES = 16 * 2 ** 20;
-const ROUNDS = 15;
 
 /** Page copy inside a pool, with scattered pages, against one plain copy of the same bytes. */
 export default async function bench(): Promise<PageCopyFigure[]> {
@@ -55,18 +55,4 @@ export default async function bench(): Promise<PageCopyFigure[]> {
   }
   device.destroy();
   return figures;
-}
-
-/** Median time until each work has landed. The works take turns, so that a busy moment hits them alike. */
-async function medianMs(device: GPUDevice, works: readonly (() => void)[]): Promise<number[]> {
-  const times: number[][] = works.map(() => []);
-  for (let round = -3; round < ROUNDS; round++) {
-    for (let i = 0; i < works.length; i++) {
-      const start = performance.now();
-      works[i]();
-      await device.queue.onSubmittedWorkDone();
-      if (round >= 0) times[i].push(performance.now() - start);
-    }
-  }
-  return times.map((of) => of.sort((a, b) => a - b)[of.length >> 1]);
 }

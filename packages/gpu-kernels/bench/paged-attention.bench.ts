@@ -14,6 +14,7 @@ import {
   type PrefillOperands,
 } from '../src/kernels/paged-attention/paged-attention.ts';
 import { GPU_THREADS } from '../src/kernels/paged-attention/thread-budget.ts';
+import { medianMs } from './median-ms.ts';
 
 export interface PagedAttentionFigure {
   /** `query heads / key-value heads x headDim`, and what is special. */
@@ -47,7 +48,6 @@ const VARIANTS: readonly AttentionShape[] = [
   latentAttention({ numQueryHeads: 8, latentDim: 128, rotatedDim: 32, scale: 0.1 }),
 ];
 const TOKENS_PER_PAGE = 32;
-const ROUNDS = 15;
 /** Of selected blocks: one in four pages. */
 const SELECTED_PART = 4;
 
@@ -192,18 +192,4 @@ function createOperands(
     ...(learnedSinks ? { sinkScores: new Float32Array(numQueryHeads) } : {}),
     ...(selectsBlocks ? { selectedBlocks } : {}),
   };
-}
-
-/** Median time until each work has landed. The works take turns, so that a busy moment hits them alike. */
-async function medianMs(device: GPUDevice, works: readonly (() => void)[]): Promise<number[]> {
-  const times: number[][] = works.map(() => []);
-  for (let round = -2; round < ROUNDS; round++) {
-    for (let i = 0; i < works.length; i++) {
-      const start = performance.now();
-      works[i]();
-      await device.queue.onSubmittedWorkDone();
-      if (round >= 0) times[i].push(performance.now() - start);
-    }
-  }
-  return times.map((of) => of.sort((a, b) => a - b)[of.length >> 1]);
 }

@@ -18,6 +18,7 @@ import {
   type ReplayRing,
   settlesRing,
 } from '../src/kernels/recurrent/replay-ring.ts';
+import { medianMs } from './median-ms.ts';
 
 export interface ReplayFigure {
   family: 'mamba2' | 'gated-delta';
@@ -44,7 +45,6 @@ export interface ReplayFigure {
 
 const SHAPE = { numHeads: 8, headDim: 64, stateSize: 128, numGroups: 1 };
 const NUM_REQUESTS = 4;
-const ROUNDS = 5;
 
 /** Decode by replay against decode that writes the state at every token: bytes, and time in turns. */
 export default async function bench(): Promise<ReplayFigure[]> {
@@ -169,18 +169,4 @@ function createLayer(device: GPUDevice, family: ReplayFigure['family'], ring: Re
       for (const buffer of buffers) buffer.destroy();
     },
   };
-}
-
-/** Median time until each work has landed. The works take turns, so that a busy moment hits them alike. */
-async function medianMs(device: GPUDevice, works: readonly (() => unknown)[]): Promise<number[]> {
-  const times: number[][] = works.map(() => []);
-  for (let round = -2; round < ROUNDS; round++) {
-    for (let i = 0; i < works.length; i++) {
-      const start = performance.now();
-      works[i]();
-      await device.queue.onSubmittedWorkDone();
-      if (round >= 0) times[i].push(performance.now() - start);
-    }
-  }
-  return times.map((of) => of.sort((a, b) => a - b)[of.length >> 1]);
 }

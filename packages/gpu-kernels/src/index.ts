@@ -68,6 +68,17 @@ export {
   uploadSlots,
 } from './kernels/page-copy/page-copy.ts';
 export {
+  type PageIndexOptions,
+  type PageIndexPlan,
+  type PageIndexScratch,
+  type PageIndexSection,
+  type PageIndexSource,
+  type PageIndexTable,
+  pageIndexKernel,
+  planPageIndex,
+  recordPageIndex,
+} from './kernels/page-index/page-index.ts';
+export {
   type PageWriteOptions,
   type PageWriteShape,
   pageWriteKernels,

@@ -1,4 +1,4 @@
-export { SlotTooLargeError } from './errors/slot-too-large-error.ts';
+export { PoolTooLargeError } from './errors/pool-too-large-error.ts';
 export {
   type ConfigExplanation,
   type ExplainOptions,
@@ -15,7 +15,6 @@ export type { AggregatedBuffer, AggregatedPageDesc } from './layout/aggregated-p
 export type { BufferAttr } from './layout/buffer-attr.ts';
 export type { CoalescedBuffer } from './layout/coalescing.ts';
 export type { ColdPoolGroupDesc, PoolDesc, PoolGroupDesc } from './layout/pool-group.ts';
-export { DEFAULT_MAX_SHARD_BYTES, type PoolShards, type PoolShardsOptions, poolShards } from './layout/pool-shards.ts';
 export { StorageLayout } from './layout/storage-layout.ts';
 export {
   BAD_PAGE_INDEX,
@@ -26,6 +25,8 @@ export {
 } from './page-index-converter.ts';
 export { batchSlots } from './planning/batch-slots.ts';
 export { type ClampRequest, clampMaxSequenceLength } from './planning/clamp-max-sequence-length.ts';
+export { type CutPoolsOptions, cutPools } from './planning/cut-pools.ts';
+export { type DevicePool, devicePools, poolsOf } from './planning/device-pools.ts';
 export { type FittingRequestsOptions, fittingRequests } from './planning/fitting-requests.ts';
 export { grainsFor, maxSlotsIn } from './planning/grains.ts';
 export { type BatchRules, minDeviceSlots, structuralFloors } from './planning/min-slots.ts';

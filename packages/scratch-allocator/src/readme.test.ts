@@ -1,12 +1,13 @@
 import { defineCacheConfig } from '@bufferwise/core-policy';
 import { describe, expect, it } from 'vitest';
 import {
+  cutPools,
+  devicePools,
   explain,
   explainPair,
   formatExplanation,
   formatPair,
   planSlots,
-  poolShards,
   SlotAllocator,
   StorageLayout,
 } from './index.ts';
@@ -131,9 +132,14 @@ Slots of each tier
   });
 });
 
-it('the chapter on shards says what happens', () => {
-  const shards = poolShards({ slotBytes: 24576, numSlots: 10000 });
-  expect([shards.numShards, shards.slotsPerShard, shards.slotsIn(1)]).toEqual([2, 5461, 4539]);
-  expect([shards.shardOf(6000), shards.slotInShard(6000), shards.offsetOf(6000)]).toEqual([1, 539, 13246464]);
-  expect(shards.pagesPerShard({ scale: 3, expansion: 1 })).toBe(16383);
+it('the chapter on pools that fit says what happens', () => {
+  const layers = [0, 1, 2, 3].map((layerId) => ({
+    type: 'attention' as const,
+    layerId,
+    buffers: ['key', 'value'].map((role) => ({ role, size: 64 * 1024 })),
+  }));
+  const large = defineCacheConfig({ tokensPerBlock: 16, layers, tiers: [{ tier: 'device', quota: 512 * 2 ** 20 }] });
+  expect(devicePools(large)).toEqual([{ label: 'pool group 0 pool 0', slotBytes: 524288, numSlots: 1024 }]);
+  const fitting = devicePools(cutPools(large, { maxPoolBytes: 128 * 2 ** 20 }));
+  expect(fitting.map(({ slotBytes, numSlots }) => slotBytes * numSlots)).toEqual(new Array(4).fill(128 * 2 ** 20));
 });

@@ -43,6 +43,17 @@ async function expectRefused(more: Partial<GenerationRequest>, code: EngineError
   expect(engine.statistics().openRequests).toBe(0);
 }
 
+it('binds more memory than one binding has, in several pools', async () => {
+  const deviceBytes = 3 * device.limits.maxStorageBufferBindingSize;
+  const large = await HybridEngine.create({ model, device, chunkTokens: 64, cache: { deviceBytes } });
+  const { poolGroups } = large.manager.layout;
+  const bytes = large.storage().map(({ slotBytes, total }) => slotBytes * total);
+  expect(Math.max(...bytes)).toBeGreaterThan(device.limits.maxStorageBufferBindingSize);
+  expect(Math.max(...poolGroups.map(({ pools }) => pools.length))).toBeGreaterThan(1);
+  expect(await answer({}, large)).toEqual(await answer());
+  await large.close();
+});
+
 describe('a request is refused, and takes nothing,', () => {
   it('without a token', async () => {
     await expectRefused({ prompt: [] }, 'prompt-invalid', /no tokens/);

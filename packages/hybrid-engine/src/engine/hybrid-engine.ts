@@ -1,5 +1,6 @@
 import { type CacheStatistics, type KvCache, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
 import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
+import { cutPools } from '@bufferwise/scratch-allocator';
 import type { HybridModel } from '../model/model.ts';
 import { Sampler } from '../sampling/sampler.ts';
 import { type EngineCacheOptions, engineCacheConfig } from './cache-config.ts';
@@ -49,7 +50,8 @@ export class HybridEngine {
   /**
    * Uploads the weights, allocates the pools and compiles the kernels.
    *
-   * @throws {EngineError} `engine-options`; {ConfigError} on cache options that fit no cache; whatever the device refuses
+   * @throws {EngineError} `engine-options`; {ConfigError} on cache options that fit no cache; {PoolTooLargeError} when one buffer
+   *   has more memory than the device can bind; whatever the device refuses
    */
   static async create(options: HybridEngineOptions): Promise<HybridEngine> {
     const { chunkTokens = DEFAULT_CHUNK_TOKENS } = options;
@@ -60,7 +62,10 @@ export class HybridEngine {
         `chunkTokens is ${chunkTokens}; it must be a whole number of tokens from 1 to ${mostTokens}, the most whose activations this device can bind`,
       );
     }
-    const config = engineCacheConfig(options.model.config, options.cache ?? {}, chunkTokens);
+    const { maxBufferSize, maxStorageBufferBindingSize } = options.device.limits;
+    const config = cutPools(engineCacheConfig(options.model.config, options.cache ?? {}, chunkTokens), {
+      maxPoolBytes: Math.min(maxBufferSize, maxStorageBufferBindingSize),
+    });
     const pageDevice = new WebGpuPageDevice(options.device);
     const manager = new KvCacheManager({ config, device: pageDevice, debugChecks: options.debugChecks });
     try {
