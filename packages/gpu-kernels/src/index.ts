@@ -72,6 +72,7 @@ export {
   type PageIndexPlan,
   type PageIndexScratch,
   type PageIndexSection,
+  type PageIndexShape,
   type PageIndexSource,
   type PageIndexTable,
   pageIndexKernel,

@@ -51,7 +51,8 @@ export interface PageIndexPlan {
   bytes: number;
 }
 
-interface PageIndexShape {
+/** What the dispatch formula of the kernel is computed from. */
+export interface PageIndexShape {
   /** Entries of the longest table. */
   numEntries: number;
   numSections: number;
