@@ -26,7 +26,7 @@ export {
 export { batchSlots } from './planning/batch-slots.ts';
 export { type ClampRequest, clampMaxSequenceLength } from './planning/clamp-max-sequence-length.ts';
 export { type CutPoolsOptions, cutPools } from './planning/cut-pools.ts';
-export { type DevicePool, devicePools, poolsOf } from './planning/device-pools.ts';
+export { type DevicePool, devicePools } from './planning/device-pools.ts';
 export { type FittingRequestsOptions, fittingRequests } from './planning/fitting-requests.ts';
 export { grainsFor, maxSlotsIn } from './planning/grains.ts';
 export { type BatchRules, minDeviceSlots, structuralFloors } from './planning/min-slots.ts';

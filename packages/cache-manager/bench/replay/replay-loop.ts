@@ -1,6 +1,5 @@
 import { memoryUsage } from 'node:process';
 import { type KvCache, KvCacheManager, type KvCacheManagerOptions } from '../../src/index.ts';
-import { chunkEnds } from './chunk-ends.ts';
 import { NullPageDevice } from './null-page-device.ts';
 import { ASKING_MS, processorMs } from './processor-clock.ts';
 import { BLOCK_TOKENS, type ModelKind, replayConfig } from './replay-config.ts';
@@ -230,8 +229,7 @@ class ReplayLoop {
         stepped: false,
       };
       if (this.#hasState) {
-        const sharedDepth = kv.matchDepths.path;
-        each.ends = chunkEnds({ matched, length: prompt.length, grid: this.#grid, sharedDepth, minGain: BLOCK_TOKENS });
+        each.ends = kv.snapshotPoints({ promptLength: prompt.length, every: this.#grid, minGain: BLOCK_TOKENS });
       }
       if (!fits || !this.#extendPrompt(each, false)) {
         kv.close();

@@ -45,7 +45,6 @@ export interface StepInput {
  * remember in the pages that the manager names. One upload and one submission a step.
  */
 export class GpuModel {
-  readonly tokensPerBlock: number;
   readonly costs: StepCosts = { numSteps: 0, numTokens: 0, numDispatches: 0, uploadedBytes: 0 };
   readonly #config: HybridModelConfig;
   readonly #context: ComputeContext;
@@ -82,7 +81,6 @@ export class GpuModel {
     weights: GpuWeights,
     workspace: Workspace,
   ) {
-    this.tokensPerBlock = manager.layout.tokensPerBlock;
     this.#config = model.config;
     this.#context = ComputeContext.of(device);
     this.#weights = weights;
@@ -90,7 +88,7 @@ export class GpuModel {
     this.#readback = new Readback(device, 4 * model.config.vocabSize * maxTokens);
     this.#pages = new PagedBuffers(manager, manager.bufferGrouping.flat() as BufferId[]);
     this.#maxTokens = maxTokens;
-    this.#attention = new AttentionMixer(this.#context, model.config, this.#workspace, this.tokensPerBlock);
+    this.#attention = new AttentionMixer(this.#context, model.config, this.#workspace, manager.layout.tokensPerBlock);
     this.#mamba = new MambaMixer(model.config, this.#workspace);
   }
 

@@ -181,7 +181,8 @@ export class HybridEngine {
   #openCache(request: GenerationRequest, prompt: Uint32Array): KvCache {
     const { lookup = true, scope } = request;
     // The last token is always computed: its logits choose the first token of the answer.
-    return this.manager.createKvCache(lookup ? { tokens: prompt.subarray(0, prompt.length - 1), scope } : { scope });
+    const tokens = lookup ? prompt.subarray(0, prompt.length - 1) : undefined;
+    return this.manager.createKvCache({ tokens, scope, expectedPromptLength: prompt.length });
   }
 
   /** Runs what the match left of a prompt. Returns the logits after its last token, and how many tokens were run. */
@@ -192,14 +193,10 @@ export class HybridEngine {
   ): Promise<{ logits: Float32Array; computedTokens: number }> {
     if (!(await cache.resume())) throw this.#noRoom(prompt.length);
     if (request.publish === false) cache.stopCommitting();
-    const ends = planChunks({
-      matched: cache.numCommittedTokens,
-      promptLength: prompt.length,
-      chunkTokens: this.#chunkTokens,
-      turnBorders: request.turnBorders ?? [],
-      sharedDepth: cache.matchDepths.path,
-      minGain: this.#gpuModel.tokensPerBlock,
-    });
+    const promptLength = prompt.length;
+    const chunkTokens = this.#chunkTokens;
+    const snapshotPoints = cache.snapshotPoints({ promptLength, turnBorders: request.turnBorders, every: chunkTokens });
+    const ends = planChunks({ matched: cache.numCommittedTokens, promptLength, chunkTokens, snapshotPoints });
     let logits: Float32Array = new Float32Array(0);
     let computedTokens = 0;
     for (const end of ends) {
