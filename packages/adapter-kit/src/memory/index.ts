@@ -1,0 +1,3 @@
+export { HashConsumer, type HashWork } from './hash-consumer.ts';
+export { MemoryPageStore, type MemoryPageStoreOptions, MemoryPages } from './memory-page-store.ts';
+export { MemoryNetwork, MemoryTransport, memoryTransportPair } from './memory-transport.ts';
