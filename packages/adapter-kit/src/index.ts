@@ -6,6 +6,27 @@
 
 // Every plugin
 export { CallGate } from './call-gate.ts';
+// Connectors: what of a request is loaded and saved
+export { connectorLayout, connectorMemory } from './connector/connector-layout.ts';
+export type {
+  BlocksByGroup,
+  ConnectorEvent,
+  ConnectorGroup,
+  ConnectorLayout,
+  ConnectorMemory,
+  ConnectorRequest,
+  ConnectorScheduler,
+  ConnectorWorker,
+  FailedPage,
+  FinishAnswer,
+  FinishedTransfers,
+  KvConnector,
+  KvConnectorSupports,
+  Lookup,
+  StepOrders,
+  StepReport,
+} from './connector/kv-connector.ts';
+export { affinityOf, PageNames, wholeBlockKeys } from './connector/page-names.ts';
 // Consumers: model parts that read and write pages
 export { blocksCross, checkLayout } from './consumer/check-layout.ts';
 export { checkedConsumer } from './consumer/checked-consumer.ts';
