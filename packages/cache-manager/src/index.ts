@@ -71,7 +71,6 @@ export type { PageCounts, SnapshotLookups } from './statistics/page-counts.ts';
 export type { PoolGroupPeaks } from './statistics/pool-group-peaks.ts';
 export type { RequestStatistics } from './statistics/request-statistics.ts';
 export type { CacheStatistics, GroupStatistics, IterationStatistics, PoolGroupStatistics } from './statistics/statistics.ts';
-export { crc32c } from './tiers/crc32c.ts';
 export { HostPageDevice, HostPoolMemory } from './tiers/host-page-device.ts';
 export { MemoryTierStore } from './tiers/stores/memory-tier-store.ts';
 // Names of blocks for the outside

@@ -1,4 +1,5 @@
-import { type BlockKey, blockKey, blockKeys, keyToHex, type ReuseScope, rootKey, type TokenSeq } from '@bufferwise/cache-manager';
+import type { ReuseScope, TokenSeq } from '@bufferwise/cache-manager';
+import { type BlockKey, blockKey, blockKeys, keyToHex, rootKey } from '@bufferwise/cache-manager/outside';
 import { lifecycleKey } from '@bufferwise/core-policy';
 import type { PageKey } from '../page-store/page-key.ts';
 import type { ConnectorGroup, ConnectorLayout } from './kv-connector.ts';

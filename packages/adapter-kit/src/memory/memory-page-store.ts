@@ -4,7 +4,8 @@ import type { ListOptions, PageEntry, PageList, PageStore, PageStoreStatistics, 
 import { openSealedPage, SEAL_BYTES, sealPage } from '../page-store/sealed-page.ts';
 import type { CallOptions } from '../plugin.ts';
 
-interface StoredPage {
+/** A page on the medium. */
+export interface StoredPage {
   readonly affinity: string | undefined;
   /** As `sealPage` made it. */
   sealed: Uint8Array;

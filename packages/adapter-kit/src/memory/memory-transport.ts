@@ -14,6 +14,7 @@ import type {
 
 /** What several memory transports meet on: listeners by address. */
 export class MemoryNetwork {
+  /** @internal */
   readonly listeners = new Map<string, { connect(from: MemoryConnection): MemoryConnection }>();
   /** Changes a frame on its way, as a bad network does; null loses it, and the connection with it. */
   disturb: (frame: Uint8Array) => Uint8Array | null = (frame) => frame;

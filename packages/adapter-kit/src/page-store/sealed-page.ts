@@ -1,4 +1,4 @@
-import { crc32c } from '@bufferwise/cache-manager';
+import { crc32c } from '@bufferwise/cache-manager/outside';
 
 /** `BWPG`, as the first four bytes. */
 const MAGIC = 0x47505742;

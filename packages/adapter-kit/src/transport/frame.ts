@@ -1,4 +1,4 @@
-import { crc32c } from '@bufferwise/cache-manager';
+import { crc32c } from '@bufferwise/cache-manager/outside';
 import { AdapterError } from '../errors.ts';
 import type { StreamId } from './page-transport.ts';
 
