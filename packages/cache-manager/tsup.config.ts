@@ -11,7 +11,18 @@ const anywhere = {
   testing: 'src/testing/index.ts',
 };
 
+/** In one file, whatever it shares with the others: plugins that import it get nothing else along. */
+const light = { outside: 'src/outside/index.ts' };
+
+const { dts, ...scripts } = libraryConfig(anywhere);
+
 export default [
-  { ...libraryConfig(anywhere), clean: Object.keys(nodeOnly).map((name) => `!${name}*`) },
+  {
+    ...scripts,
+    // Types are no load: those of the light part are made with all others.
+    dts: { ...(dts as object), entry: { ...anywhere, ...light } },
+    clean: Object.keys({ ...nodeOnly, ...light }).map((name) => `!${name}*`),
+  },
   { ...libraryConfig(nodeOnly, { types: ['node'] }), clean: false },
+  { ...libraryConfig(light), clean: false, splitting: false, dts: false },
 ];

@@ -28,3 +28,10 @@ test('a flipped bit anywhere changes the sum, whatever the length', () => {
     }
   }
 });
+
+test('is the same in one piece and in several', () => {
+  const bytes = Uint8Array.from({ length: 40 }, (_, i) => (i * 37) & 255);
+  for (let cut = 0; cut <= bytes.length; cut++) {
+    expect(crc32c(bytes.subarray(cut), crc32c(bytes.subarray(0, cut)))).toBe(crc32c(bytes));
+  }
+});

@@ -5,11 +5,16 @@ const SLICES = 8;
 /** Entry `slice * 256 + byte`: what the byte does to the sum from `slice` bytes further ahead. */
 const TABLE = buildTable();
 
-/** CRC-32C of some bytes, as an unsigned 32-bit number. Eight bytes a turn. */
-export function crc32c(bytes: Uint8Array): number {
+/**
+ * CRC-32C of some bytes, as an unsigned 32-bit number. Eight bytes a turn.
+ *
+ * @param before CRC-32C of the bytes in front of these, when they come in pieces
+ * @example crc32c(tail, crc32c(head)) // of the two, one behind the other
+ */
+export function crc32c(bytes: Uint8Array, before = 0): number {
   const table = TABLE;
   const wholeEnd = bytes.length - (bytes.length % SLICES);
-  let sum = -1;
+  let sum = ~before;
   let at = 0;
   for (; at < wholeEnd; at += SLICES) {
     const low = sum ^ (bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24));
