@@ -1,6 +1,8 @@
+import { KeyValueHistory } from './key-value-history.ts';
 import { type HybridModelConfig, layerKind, ssmConvChannels, ssmProjectionSize } from './model-config.ts';
 import { ModelError } from './model-error.ts';
 import { type Tensor, toFloat32 } from './safetensors.ts';
+import { dot, multiply, silu, softplus } from './vector-math.ts';
 
 /** What the last token of a step came out as. */
 export interface CpuModelOutput {
@@ -85,7 +87,7 @@ export class CpuModel {
     const k = this.#project(`${prefix}.k.weight`, x, numKvHeads * headDim);
     rotate(q, position, config);
     rotate(k, position, config);
-    const cache = state.layers[layer] as AttentionState;
+    const cache = state.layers[layer] as KeyValueHistory;
     cache.append(k, this.#project(`${prefix}.v.weight`, x, numKvHeads * headDim));
 
     const windowed = layerKind(config, layer) === 'S';
@@ -188,37 +190,12 @@ export class CpuModel {
 export class CpuModelState {
   /** Tokens taken in so far: the position of the next one. */
   numTokens = 0;
-  readonly layers: readonly (AttentionState | MambaState)[];
+  readonly layers: readonly (KeyValueHistory | MambaState)[];
 
   constructor(config: HybridModelConfig) {
     this.layers = Array.from(config.layerPattern, (_, layer) =>
-      layerKind(config, layer) === 'M' ? new MambaState(config) : new AttentionState(config.numKvHeads * config.headDim),
+      layerKind(config, layer) === 'M' ? new MambaState(config) : new KeyValueHistory(config.numKvHeads * config.headDim),
     );
-  }
-}
-
-/** Keys and values of one layer, `[numTokens, width]`, in arrays that grow by doubling. */
-class AttentionState {
-  readonly width: number;
-  keys: Float32Array;
-  values: Float32Array;
-  #numTokens = 0;
-
-  constructor(width: number) {
-    this.width = width;
-    this.keys = new Float32Array(64 * width);
-    this.values = new Float32Array(64 * width);
-  }
-
-  append(key: Float32Array, value: Float32Array): void {
-    const begin = this.#numTokens * this.width;
-    if (begin === this.keys.length) {
-      this.keys = grown(this.keys);
-      this.values = grown(this.values);
-    }
-    this.keys.set(key, begin);
-    this.values.set(value, begin);
-    this.#numTokens++;
   }
 }
 
@@ -233,33 +210,8 @@ class MambaState {
   }
 }
 
-function grown(values: Float32Array): Float32Array {
-  const larger = new Float32Array(values.length * 2);
-  larger.set(values);
-  return larger;
-}
-
-function dot(a: Float32Array, aOffset: number, b: Float32Array, bOffset: number, length: number): number {
-  let total = 0;
-  for (let i = 0; i < length; i++) total += a[aOffset + i] * b[bOffset + i];
-  return total;
-}
-
-/** out = weight x, with weight `[out, in]`. */
-function multiply(weight: Float32Array, x: Float32Array, out: Float32Array, inSize: number): void {
-  for (let o = 0; o < out.length; o++) out[o] = dot(weight, o * inSize, x, 0, inSize);
-}
-
 function sum(a: Float32Array, b: Float32Array): Float32Array {
   return a.map((value, i) => value + b[i]);
-}
-
-function silu(x: number): number {
-  return x / (1 + Math.exp(-x));
-}
-
-function softplus(x: number): number {
-  return x > 20 ? x : Math.log1p(Math.exp(x));
 }
 
 /** Turns the pairs (i, i + headDim / 2) of every head by position * theta ** (-2i / headDim), in place. */

@@ -10,7 +10,17 @@ export type ModelErrorCode =
   | 'safetensors-tensor'
   /** Tensors overlap, leave a hole, or are followed by bytes that belong to none. */
   | 'safetensors-layout'
-  /** `config.json` has missing, unknown or impossible values; `faults` lists all of them. */
+  /** A GGUF file ends before what it promises. */
+  | 'gguf-truncated'
+  /** Not a GGUF file, or of a version or byte order that this reader does not take. */
+  | 'gguf-header'
+  /** A metadata entry has a type, length or value that the format does not allow, or a key twice. */
+  | 'gguf-metadata'
+  /** One tensor's name, type, shape or offset are not what the format or this reader allows. */
+  | 'gguf-tensor'
+  /** Tensors of a GGUF file overlap. */
+  | 'gguf-layout'
+  /** `config.json`, or the metadata of a GGUF file, has missing, unknown or impossible values; `faults` lists all of them. */
   | 'model-config'
   /** The tensors are not those that the config describes; `faults` lists all differences. */
   | 'model-weights'
@@ -27,7 +37,7 @@ export type ModelErrorCode =
 export interface ModelFault {
   /** What kind of fault, stable within a major version. */
   code: 'missing' | 'unknown' | 'type' | 'range' | 'conflict' | 'shape' | 'unsupported';
-  /** The field of the config (`ssm_inner`) or the name of the tensor. */
+  /** The field of the config (`ssm_inner`), the key of the metadata (`llama.block_count`) or the name of the tensor. */
   path: string;
   /** What was found there, and what would do. */
   message: string;
@@ -39,6 +49,8 @@ export interface ModelErrorDetails {
   file?: string;
   /** Name of the tensor at fault. */
   tensor?: string;
+  /** Byte of the file at which reading stopped. */
+  offset?: number;
   /** All faults found in one pass, for the codes that collect them. */
   faults?: readonly ModelFault[];
   cause?: unknown;
@@ -49,12 +61,14 @@ export class ModelError extends BufferwiseError {
   declare readonly code: ModelErrorCode;
   readonly file: string | undefined;
   readonly tensor: string | undefined;
+  readonly offset: number | undefined;
   readonly faults: readonly ModelFault[];
 
   constructor(code: ModelErrorCode, message: string, details: ModelErrorDetails = {}) {
     super(code, message, details.cause === undefined ? undefined : { cause: details.cause });
     this.file = details.file;
     this.tensor = details.tensor;
+    this.offset = details.offset;
     this.faults = details.faults ?? [];
   }
 }

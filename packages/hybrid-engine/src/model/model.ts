@@ -52,7 +52,7 @@ function inFile<T>(file: string, read: () => T): T {
     return read();
   } catch (error) {
     if (!(error instanceof ModelError) || error.file !== undefined) throw error;
-    const { code, message, tensor, faults, cause } = error;
-    throw new ModelError(code, `${file}: ${message}`, { file, tensor, faults, cause });
+    const { code, message, tensor, offset, faults, cause } = error;
+    throw new ModelError(code, `${file}: ${message}`, { file, tensor, offset, faults, cause });
   }
 }

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { dequantiseAll, readGgufModel } from '../gguf/gguf-model.ts';
+import { ORACLE_MODELS, type OracleModel, oracleAnswers, oracleFile } from '../gguf/testing/oracle-models.ts';
+import { ModelError } from '../model/model-error.ts';
+import { ReferenceModel, type ReferenceState } from './reference-model.ts';
+
+/** Largest difference of a log-probability. The oracle rounds GELU to binary16; this model does not. */
+const TOLERANCE: Readonly<Record<OracleModel, number>> = {
+  'llama-103': 1e-3,
+  'olmo2-101': 1e-3,
+  'gemma3-101': 3e-2,
+  'mamba2-101': 1e-3,
+  'granitehybrid-101': 1e-3,
+};
+
+function load(name: OracleModel): ReferenceModel {
+  const model = readGgufModel(oracleFile(name));
+  return new ReferenceModel(model.description, dequantiseAll(model));
+}
+
+function argmax(values: Float32Array): number {
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+}
+
+/** Natural logarithms of the probabilities. */
+function logSoftmax(logits: Float32Array): Float64Array {
+  const best = logits[argmax(logits)];
+  const total = logits.reduce((sum, logit) => sum + Math.exp(logit - best), 0);
+  return Float64Array.from(logits, (logit) => logit - best - Math.log(total));
+}
+
+interface Answer {
+  greedy: number[];
+  logProbabilities: number[];
+}
+
+/** Continues greedily. */
+function answer(model: ReferenceModel, prompt: readonly number[], state: ReferenceState, numSteps: number): Answer {
+  const greedy: number[] = [];
+  const logProbabilities: number[] = [];
+  let logits = model.forward(prompt, state);
+  for (;;) {
+    logProbabilities.push(...logSoftmax(logits));
+    greedy.push(argmax(logits));
+    if (greedy.length === numSteps) return { greedy, logProbabilities };
+    logits = model.forward(greedy.slice(-1), state);
+  }
+}
+
+function largestDifference(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
+  expect(actual.length).toBe(expected.length);
+  let largest = 0;
+  for (let i = 0; i < actual.length; i++) {
+    const difference = Math.abs(actual[i] - expected[i]);
+    if (!(difference <= largest)) largest = difference;
+  }
+  return largest;
+}
+
+describe.each(ORACLE_MODELS)('%s in plain TypeScript', (name) => {
+  const model = load(name);
+  const answers = oracleAnswers(name);
+
+  it.each([0, 1, 2, 3, 4, 5])('answers prompt %i as llama.cpp does, token for token', (i) => {
+    const { prompt, greedy, logProbabilities } = answers[i];
+    const found = answer(model, prompt, model.createState(), greedy.length);
+    expect(found.greedy).toEqual(greedy);
+    expect(largestDifference(found.logProbabilities, logProbabilities)).toBeLessThan(TOLERANCE[name]);
+  });
+
+  it('goes on from a kept prefix to the same answers, and leaves the prefix as it was', () => {
+    const [, , whole, fork, , longer] = answers;
+    const shared = fork.prompt.findIndex((id, i) => id !== whole.prompt[i]);
+    expect(shared).toBe(48);
+    const prefix = model.createState();
+    model.forward(whole.prompt.slice(0, shared), prefix);
+    for (const { prompt, greedy } of [whole, fork, longer]) {
+      expect(answer(model, prompt.slice(shared), prefix.clone(), 8).greedy).toEqual(greedy.slice(0, 8));
+    }
+    expect(prefix.numTokens).toBe(shared);
+  });
+});
+
+it('refuses no tokens and ids outside of the vocabulary, and the sequence has not moved', () => {
+  const model = load('mamba2-101');
+  const state = model.createState();
+  for (const tokens of [[], [5, 320], [-1], [1.5]]) expect(() => model.forward(tokens, state)).toThrow(ModelError);
+  expect(state.numTokens).toBe(0);
+  expect(model.forward([5], state)).toEqual(model.forward([5], model.createState()));
+});
