@@ -1,4 +1,13 @@
 // The engine
+
+// What a model computes
+export type { AttentionDescription } from './description/attention.ts';
+export { describeTensors } from './description/describe-tensors.ts';
+export { describedCacheLayers } from './description/described-cache-layers.ts';
+export type { FeedForwardDescription } from './description/feed-forward.ts';
+export type { Mamba2Description } from './description/mamba2.ts';
+export type { LayerDescription, ModelArchitecture, ModelDescription } from './description/model-description.ts';
+export type { RotaryDescription } from './description/rotary.ts';
 export {
   DEFAULT_DEVICE_BYTES,
   DEFAULT_TOKENS_PER_BLOCK,
@@ -9,7 +18,12 @@ export { EngineError, type EngineErrorCode } from './engine/engine-error.ts';
 export type { GeneratedToken, GenerationReport, GenerationRequest, GroupReuse } from './engine/generation.ts';
 export type { StepCosts } from './engine/gpu-model.ts';
 export { HybridEngine, type HybridEngineOptions } from './engine/hybrid-engine.ts';
-
+// Models of GGUF files
+export { dequantise } from './gguf/dequantise.ts';
+export { dequantiseAll, type GgufModel, readGgufModel } from './gguf/gguf-model.ts';
+export type { GgufMetadata, GgufValue } from './gguf/metadata.ts';
+export { type GgufFile, type GgufTensor, readGguf } from './gguf/read-gguf.ts';
+export type { GgufTensorType } from './gguf/tensor-type.ts';
 // Models
 export { cacheLayers } from './model/layers.ts';
 export { type HybridModel, type ModelFiles, readModel } from './model/model.ts';
@@ -17,6 +31,7 @@ export type { HybridModelConfig, LayerKind } from './model/model-config.ts';
 export { ModelError, type ModelErrorCode, type ModelErrorDetails, type ModelFault } from './model/model-error.ts';
 export type { Tensor } from './model/safetensors.ts';
 export { StreamDecoder, Tokenizer, type TokenizerOptions } from './model/tokenizer.ts';
+export { ReferenceModel, ReferenceState } from './reference/reference-model.ts';
 
 // Sampling
 export type { Choice } from './sampling/log-probability.ts';

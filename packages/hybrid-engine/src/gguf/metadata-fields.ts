@@ -5,13 +5,13 @@ import type { GgufMetadata, GgufValue } from './metadata.ts';
 interface Limits {
   least: number;
   most: number;
-  /** Used where the key is absent; without one it must be there. */
+  /** Used where the key is absent; without one it must be there. NaN where it comes from a faulty value. */
   fallback?: number;
 }
 
 /**
  * Takes the numbers of one architecture out of a file's metadata and notes what is wrong with them, one fault a key. A faulty
- * value reads as its least: the faults must be asked for before anything is used.
+ * value reads as NaN, and NaN blames nobody else: the faults must be asked for before anything is used.
  */
 export class MetadataFields {
   readonly faults: ModelFault[] = [];
@@ -39,10 +39,13 @@ export class MetadataFields {
   /** One whole number for each layer; a single one stands for all. */
   wholePerLayer(key: string, numLayers: number, limits: Limits): readonly number[] {
     const value = this.#metadata.get(this.#path(key));
-    if (!Array.isArray(value)) return new Array<number>(numLayers).fill(this.whole(key, limits));
-    if (value.length !== numLayers) {
+    if (!Array.isArray(value)) {
+      const forAll = this.whole(key, limits);
+      return Array.from({ length: numLayers }, () => forAll);
+    }
+    if (Math.abs(value.length - numLayers) > 0) {
       this.note('conflict', key, `has ${value.length} elements for ${numLayers} layers`);
-      return new Array<number>(numLayers).fill(limits.least);
+      return Array.from({ length: numLayers }, () => Number.NaN);
     }
     return value.map((element, i) => this.#number(`${this.#path(key)}[${i}]`, element, limits, true));
   }
@@ -81,13 +84,14 @@ export class MetadataFields {
 
   #number(path: string, given: GgufValue | undefined, { least, most, fallback }: Limits, whole: boolean): number {
     const value = given ?? fallback;
+    if (given === undefined && Number.isNaN(fallback)) return Number.NaN;
     if (value === undefined) this.#note('missing', path, 'is missing');
     else if (typeof value !== 'number' || !(whole ? Number.isSafeInteger(value) : Number.isFinite(value))) {
       this.#note('type', path, `must be a ${whole ? 'whole' : 'finite'} number, is ${shown(value)}`);
     } else if (value < least || value > most) {
       this.#note('range', path, `must be ${least} to ${most}, is ${value}`);
     } else return value;
-    return least;
+    return Number.NaN;
   }
 }
 

@@ -50,11 +50,12 @@ export interface Heads {
 export function readHeads({ fields }: ArchitectureSource, width: number, numKvHeads?: number): Heads {
   const numHeads = fields.whole('attention.head_count', { least: 1, most: 4096 });
   const kvHeads = numKvHeads ?? fields.whole('attention.head_count_kv', { least: 1, most: 4096, fallback: numHeads });
-  if (numHeads % kvHeads !== 0) fields.note('conflict', 'attention.head_count_kv', `${kvHeads} must divide ${numHeads} heads`);
+  if (numHeads % kvHeads > 0) fields.note('conflict', 'attention.head_count_kv', `${kvHeads} must divide ${numHeads} heads`);
   const evenly = fields.has('attention.key_length') ? undefined : width / numHeads;
   const headDim = fields.whole('attention.key_length', { least: 1, most: 2 ** 14, fallback: evenly });
   const valueDim = fields.whole('attention.value_length', { least: 1, most: 2 ** 14, fallback: headDim });
-  if (valueDim !== headDim) fields.note('unsupported', 'attention.value_length', `${valueDim} differs from ${headDim} of keys`);
+  if (Math.abs(valueDim - headDim) > 0)
+    fields.note('unsupported', 'attention.value_length', `${valueDim} differs from ${headDim} of keys`);
   return { numHeads, numKvHeads: kvHeads, headDim };
 }
 
@@ -66,7 +67,7 @@ export function readRotary(
   defaultBase = 10_000,
 ): RotaryDescription {
   const dimensions = fields.whole('rope.dimension_count', { least: 2, most: headDim, fallback: headDim });
-  if (dimensions % 2 !== 0) fields.note('range', 'rope.dimension_count', `must be even, is ${dimensions}`);
+  if (dimensions % 2 > 0) fields.note('range', 'rope.dimension_count', `must be even, is ${dimensions}`);
   const scaling = fields.text('rope.scaling.type', 'none');
   if (scaling !== 'none' && scaling !== 'linear') fields.note('unsupported', 'rope.scaling.type', `is ${scaling}`);
   return {
@@ -106,8 +107,8 @@ export function readMamba2({ fields }: ArchitectureSource): Mamba2Description {
   const inner = fields.whole('ssm.inner_size', SIZE);
   const numHeads = fields.whole('ssm.time_step_rank', { least: 1, most: 4096 });
   const numGroups = fields.whole('ssm.group_count', { least: 1, most: 4096 });
-  if (inner % numHeads !== 0) fields.note('conflict', 'ssm.time_step_rank', `${numHeads} heads must divide ${inner}`);
-  if (numHeads % numGroups !== 0) fields.note('conflict', 'ssm.group_count', `${numGroups} must divide ${numHeads} heads`);
+  if (inner % numHeads > 0) fields.note('conflict', 'ssm.time_step_rank', `${numHeads} heads must divide ${inner}`);
+  if (numHeads % numGroups > 0) fields.note('conflict', 'ssm.group_count', `${numGroups} must divide ${numHeads} heads`);
   return {
     kind: 'mamba2',
     inner,

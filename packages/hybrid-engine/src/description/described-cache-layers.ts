@@ -24,7 +24,7 @@ const MODEL_TYPES: Readonly<Record<ModelArchitecture, string>> = {
 };
 
 /** The fields of a Hugging Face `config.json` that say what a model remembers. */
-export function presetConfig(model: ModelDescription): Readonly<Record<string, unknown>> {
+function presetConfig(model: ModelDescription): Readonly<Record<string, unknown>> {
   const mixers = model.layers.map(({ mixer }) => mixer);
   const attention = mixers.find((mixer): mixer is AttentionDescription => mixer.kind === 'attention');
   const mamba2 = mixers.find((mixer): mixer is Mamba2Description => mixer.kind === 'mamba2');
