@@ -24,6 +24,8 @@ export { dequantiseAll, type GgufModel, readGgufModel } from './gguf/gguf-model.
 export type { GgufMetadata, GgufValue } from './gguf/metadata.ts';
 export { type GgufFile, type GgufTensor, readGguf } from './gguf/read-gguf.ts';
 export type { GgufTensorType } from './gguf/tensor-type.ts';
+export { readGgufTokenizer } from './gguf/tokenizer/read-gguf-tokenizer.ts';
+export type { TextTokenizer } from './gguf/tokenizer/text-tokenizer.ts';
 // Models
 export { cacheLayers } from './model/layers.ts';
 export { type HybridModel, type ModelFiles, readModel } from './model/model.ts';

@@ -24,7 +24,7 @@ export type ModelErrorCode =
   | 'model-config'
   /** The tensors are not those that the config describes; `faults` lists all differences. */
   | 'model-weights'
-  /** `tokenizer.json` is broken, incomplete, or of a kind that this engine cannot stream. */
+  /** `tokenizer.json`, or the tokenizer of a GGUF file, is broken, incomplete, or of a kind that this engine cannot stream. */
   | 'model-tokenizer'
   /** A file is not UTF-8 or not JSON. */
   | 'model-file'

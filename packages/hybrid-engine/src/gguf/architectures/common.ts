@@ -68,13 +68,13 @@ export function readRotary(
 ): RotaryDescription {
   const dimensions = fields.whole('rope.dimension_count', { least: 2, most: headDim, fallback: headDim });
   if (dimensions % 2 > 0) fields.note('range', 'rope.dimension_count', `must be even, is ${dimensions}`);
-  const scaling = fields.text('rope.scaling.type', 'none');
+  const scaling = fields.text('rope.scaling.type', 'linear');
   if (scaling !== 'none' && scaling !== 'linear') fields.note('unsupported', 'rope.scaling.type', `is ${scaling}`);
   return {
     pairs,
     base: fields.real('rope.freq_base', { least: 1, most: 1e12, fallback: defaultBase }),
     dimensions,
-    positionScale: scaling === 'linear' ? fields.real('rope.scaling.factor', { least: 1e-3, most: 1e6 }) : 1,
+    positionScale: scaling === 'linear' ? fields.real('rope.scaling.factor', { least: 1e-3, most: 1e6, fallback: 1 }) : 1,
     hasFactors: hasTensor('rope_freqs.weight'),
   };
 }
