@@ -26,6 +26,7 @@ export { type GgufFile, type GgufTensor, readGguf } from './gguf/read-gguf.ts';
 export type { GgufTensorType } from './gguf/tensor-type.ts';
 export { readGgufTokenizer } from './gguf/tokenizer/read-gguf-tokenizer.ts';
 export type { TextTokenizer } from './gguf/tokenizer/text-tokenizer.ts';
+export { KeyValueHistory } from './model/key-value-history.ts';
 // Models
 export { cacheLayers } from './model/layers.ts';
 export { type HybridModel, type ModelFiles, readModel } from './model/model.ts';
@@ -33,6 +34,7 @@ export type { HybridModelConfig, LayerKind } from './model/model-config.ts';
 export { ModelError, type ModelErrorCode, type ModelErrorDetails, type ModelFault } from './model/model-error.ts';
 export type { Tensor } from './model/safetensors.ts';
 export { StreamDecoder, Tokenizer, type TokenizerOptions } from './model/tokenizer.ts';
+export { Mamba2State } from './reference/mamba2.ts';
 export { ReferenceModel, ReferenceState } from './reference/reference-model.ts';
 
 // Sampling

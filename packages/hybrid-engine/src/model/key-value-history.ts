@@ -1,6 +1,8 @@
 /** Keys and values of one layer, `[numTokens, width]`, in arrays that grow by doubling. */
 export class KeyValueHistory {
+  /** Values of one row. */
   readonly width: number;
+  /** Rows behind the last token are not set yet. */
   keys: Float32Array;
   values: Float32Array;
   #numTokens = 0;
@@ -11,6 +13,7 @@ export class KeyValueHistory {
     this.values = new Float32Array(64 * width);
   }
 
+  /** Takes in the next token's rows, `[width]` each. */
   append(key: Float32Array, value: Float32Array): void {
     const begin = this.#numTokens * this.width;
     if (begin === this.keys.length) {

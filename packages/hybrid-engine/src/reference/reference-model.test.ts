@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { dequantise } from '../gguf/dequantise.ts';
 import { dequantiseAll, readGgufModel } from '../gguf/gguf-model.ts';
+import type { GgufValue } from '../gguf/metadata.ts';
+import { buildGguf, type TypedValue } from '../gguf/testing/gguf-builder.ts';
 import { ORACLE_MODELS, type OracleModel, oracleAnswers, oracleFile } from '../gguf/testing/oracle-models.ts';
+import { quantiseQ4, quantiseQ8 } from '../gguf/testing/quantise.ts';
 import { ModelError } from '../model/model-error.ts';
 import { ReferenceModel, type ReferenceState } from './reference-model.ts';
 
@@ -80,6 +84,45 @@ describe.each(ORACLE_MODELS)('%s in plain TypeScript', (name) => {
     expect(prefix.numTokens).toBe(shared);
   });
 });
+
+it.each([
+  ['Q8_0', 8, quantiseQ8, 0.999],
+  ['Q4_0', 2, quantiseQ4, 0.8],
+] as const)('answers from weights in %s much as from their f32', (_, type, quantise, least) => {
+  const exact = readGgufModel(oracleFile('llama-103'));
+  const tensors = Array.from(exact.tensors.values(), ({ name, shape, bytes }) => {
+    const sizes = [...shape].reverse();
+    if (shape.length === 1) return { name, sizes, type: 0, bytes };
+    return { name, sizes, type, bytes: quantise([...dequantise({ type: 'F32', numElements: shape[0] * shape[1], bytes })]) };
+  });
+  const metadata = Object.fromEntries(Array.from(exact.metadata).flatMap(([key, value]) => typedValue(key, value)));
+  const model = readGgufModel(buildGguf({ metadata, tensors }));
+  expect(model.description).toEqual(exact.description);
+  const quantised = new ReferenceModel(model.description, dequantiseAll(model));
+  const [{ prompt, logProbabilities }] = oracleAnswers('llama-103');
+  const found = answer(quantised, prompt, quantised.createState(), 1).logProbabilities;
+  const alike = correlation(found, logProbabilities.subarray(0, found.length));
+  expect(alike).toBeLessThan(1 - 1e-7);
+  expect(alike).toBeGreaterThan(least);
+});
+
+/** Pearson's, of two lists of one length. */
+function correlation(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  const centred = (values: ArrayLike<number>) => {
+    const mean = Array.from(values).reduce((sum, value) => sum + value) / values.length;
+    return Array.from(values, (value) => value - mean);
+  };
+  const product = (x: number[], y: number[]) => x.reduce((sum, value, i) => sum + value * y[i], 0);
+  const [x, y] = [centred(a), centred(b)];
+  return product(x, y) / Math.sqrt(product(x, x) * product(y, y));
+}
+
+/** A value that describes the model, with its type; nothing for lists. */
+function typedValue(key: string, value: GgufValue): [string, TypedValue][] {
+  if (typeof value === 'string') return [[key, [8, value]]];
+  if (typeof value === 'number') return [[key, [Number.isInteger(value) ? 4 : 6, value]]];
+  return [];
+}
 
 it('refuses no tokens and ids outside of the vocabulary, and the sequence has not moved', () => {
   const model = load('mamba2-101');
