@@ -10,7 +10,7 @@ const BUDGETS = {
   'cache-manager': { measured: '50.1 kB', limit: '62 kB' },
   'gpu-kernels': { measured: '35.2 kB', limit: '45 kB' },
   'adapter-kit': { measured: '8.8 kB', limit: '11.5 kB' },
-  'hybrid-engine': { measured: '92.1 kB', limit: '115 kB' },
+  'hybrid-engine': { measured: '124.2 kB', limit: '155 kB' },
 };
 
 export default publishedPackages().map(({ name, folder }) => {
