@@ -24,6 +24,8 @@ export class SentencePieceTokenizer implements TextTokenizer {
   /** Matches the tokens that are found as they are written, the longest first. */
   readonly #written: RegExp | undefined;
   readonly #addsSpace: boolean;
+  /** Ids of pieces that begin with a space which `encode` may have added. */
+  readonly #spacedIds: ReadonlySet<number>;
 
   /** @throws {ModelError} `model-tokenizer` when scores or the token of a byte are missing */
   constructor(metadata: GgufMetadata, { tokens, types }: GgufVocabulary) {
@@ -36,6 +38,7 @@ export class SentencePieceTokenizer implements TextTokenizer {
     this.specialIds = new Set(ofType(TOKEN_TYPE.control, TOKEN_TYPE.unknown));
     this.#idByToken = firstIds(tokens, ids);
     this.#pieces = firstIds(tokens, ofType(TOKEN_TYPE.normal));
+    this.#spacedIds = new Set(ofType(TOKEN_TYPE.normal).filter((id) => tokens[id].startsWith(SPACE_MARK)));
     this.#byteIds = findBytes(firstIds(tokens, ofType(TOKEN_TYPE.byte)));
     this.#written = alternatives(ofType(TOKEN_TYPE.control, TOKEN_TYPE.userDefined).map((id) => tokens[id]));
     const byteById = new Map(this.#byteIds.map((id, byte) => [id, byte]));
@@ -72,7 +75,8 @@ export class SentencePieceTokenizer implements TextTokenizer {
     let text = '';
     for (let i = 0; i < ids.length; i++) text += decoder.push(ids[i]);
     text += decoder.end();
-    return this.#addsSpace && text.startsWith(' ') ? text.slice(1) : text;
+    const first = Array.from(ids).find((id) => !this.specialIds.has(id));
+    return this.#addsSpace && first !== undefined && this.#spacedIds.has(first) ? text.slice(1) : text;
   }
 
   /** An answer goes on behind a text, so its first space stays. */
