@@ -4,7 +4,7 @@ import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
 import { contentHash } from '../eviction/eviction-view.ts';
 import { Expiries } from '../eviction/expiries.ts';
 import { DEFAULT_PRIORITY, LruQueue } from '../eviction/lru-queue.ts';
-import { FOREVER, type PageId, PageTable, QUEUED_DROPPABLE, QUEUED_HELD, QUEUED_NOT } from '../page/page-table.ts';
+import { FOREVER, type PageId, PageTable, QUEUED_DROPPABLE, QUEUED_HELD, QUEUED_NOT, rowOf } from '../page/page-table.ts';
 import type { PageDevice, PoolMemory } from '../ports/page-device.ts';
 import type { GroupRules } from '../request/group-rules.ts';
 import type { Boarding } from '../tiers/boarding.ts';
@@ -64,7 +64,7 @@ export class StorageManager {
   readonly pages = new PageTable();
   readonly tiers: readonly Tier[];
   readonly poolGroups: readonly DeviceGroup[];
-  readonly landings = new Landings(this.pages);
+  readonly landings = new Landings();
   /** Moves to a warmer tier that are under way. */
   readonly boardings = new Set<Boarding>();
   readonly staging: StagingBudget;
@@ -80,7 +80,7 @@ export class StorageManager {
   #ready: Promise<void> | null = null;
   readonly #evictedPages: Float64Array;
   readonly #now: () => number;
-  readonly #expiries = new Expiries((page, time) => this.pages.expiresAt[page] === time);
+  readonly #expiries = new Expiries((page, time) => this.pages.expiresAt[rowOf(page)] === time);
   #releasePins: () => void = () => {};
   #pagesBehind: (page: PageId) => Iterable<PageId> = () => [];
   /** Pages that came into a queue so far. */
@@ -218,8 +218,8 @@ export class StorageManager {
     if (this.#expiries.size === 0) return;
     const now = this.#now();
     for (let page = this.#expiries.take(now); page !== NONE; page = this.#expiries.take(now)) {
-      pages.expiresAt[page] = 0;
-      pages.durationMs[page] = 0;
+      pages.expiresAt[rowOf(page)] = 0;
+      pages.durationMs[rowOf(page)] = 0;
       this.setPriority(page, DEFAULT_PRIORITY);
     }
   }
@@ -250,9 +250,7 @@ export class StorageManager {
   /** Takes every page that nobody holds out of the tree. */
   dropAll(): void {
     const { pages } = this;
-    for (let page = 0; page < pages.size; page++) {
-      if (pages.isLive(page) && pages.holds[page] === 0 && pages.block[page] !== NONE) this.#removeFromTree(page);
-    }
+    for (const page of pages) if (pages.holds[page] === 0 && pages.block[page] !== NONE) this.#removeFromTree(page);
   }
 
   /** Lets a droppable page vanish to make room, and what the tree lets go with it. */
@@ -388,7 +386,7 @@ export class StorageManager {
     this.#leaveSlot(page);
     this.pages.tier[page] = tier;
     this.pages.slot[page] = slot;
-    this.pages.stamp[page] = 0;
+    this.pages.stamp[rowOf(page)] = 0;
     this.traffic?.moved(page, from, tier);
   }
 
@@ -408,14 +406,14 @@ export class StorageManager {
     const { pages } = this;
     this.#unqueue(cold);
     // What is still under way to the slot would be the same, but it is not awaited there any more.
-    if (pages.landing[cold] === 1) this.landings.remove(cold);
+    if (this.landings.has(cold)) this.landings.remove(cold);
     const { tier, slot } = { tier: pages.tier[cold], slot: pages.slot[cold] };
     pages.tier[cold] = pages.tier[warm];
     pages.slot[cold] = pages.slot[warm];
     pages.tier[warm] = tier;
     pages.slot[warm] = slot;
-    pages.stamp[cold] = 0;
-    pages.stamp[warm] = 0;
+    pages.stamp[rowOf(cold)] = 0;
+    pages.stamp[rowOf(warm)] = 0;
     this.requeue(cold);
     this.traffic?.swapped(cold, tier, 0);
   }
@@ -427,7 +425,7 @@ export class StorageManager {
     if (queued === QUEUED_NOT) return;
     const home = this.homeOf(page);
     // Only where held pages wait, too, it decides who goes first.
-    if (home.passesDown) this.pages.queuedAt[page] = this.#turn++;
+    if (home.passesDown) this.pages.queuedAt[rowOf(page)] = this.#turn++;
     this.pages.queued[page] = queued;
     if (queued === QUEUED_HELD) home.held.push(page);
     else {
@@ -441,7 +439,7 @@ export class StorageManager {
     const { pages } = this;
     if (pages.pins[page] > 0 || pages.locks[page] > 0) return QUEUED_NOT;
     if (pages.holds[page] === 0) return pages.block[page] === NONE ? QUEUED_NOT : QUEUED_DROPPABLE;
-    return pages.landing[page] === 0 && this.passesDown(pages.tier[page]) ? QUEUED_HELD : QUEUED_NOT;
+    return !this.landings.has(page) && this.passesDown(pages.tier[page]) ? QUEUED_HELD : QUEUED_NOT;
   }
 
   /** Whether pages of a tier can go to a colder one. */
@@ -492,13 +490,14 @@ export class StorageManager {
   /** From when nobody holds a page any more, wherever it goes until somebody does. */
   #startDuration(page: PageId): void {
     const { durationMs, expiresAt } = this.pages;
-    if (durationMs[page] === 0 || durationMs[page] === FOREVER || expiresAt[page] !== 0) return;
-    expiresAt[page] = this.#now() + durationMs[page];
-    this.#expiries.add(page, expiresAt[page]);
+    const row = rowOf(page);
+    if (durationMs[row] === 0 || durationMs[row] === FOREVER || expiresAt[row] !== 0) return;
+    expiresAt[row] = this.#now() + durationMs[row];
+    this.#expiries.add(page, expiresAt[row]);
   }
 
   #stopDuration(page: PageId): void {
-    if (this.pages.hasDurations) this.pages.expiresAt[page] = 0;
+    if (this.pages.hasDurations) this.pages.expiresAt[rowOf(page)] = 0;
   }
 
   #afterUse(page: PageId): void {
@@ -518,7 +517,7 @@ export class StorageManager {
 
   #free(page: PageId): void {
     this.#unqueue(page);
-    if (this.pages.landing[page] === 1) this.landings.remove(page);
+    if (this.landings.has(page)) this.landings.remove(page);
     this.#leaveSlot(page);
     this.#stopDuration(page);
     this.pages.destroy(page);

@@ -4,7 +4,7 @@ import { NONE } from '../columns.ts';
 import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
 import { GuardedPolicy } from '../eviction/guarded-policy.ts';
 import { LruQueue } from '../eviction/lru-queue.ts';
-import type { PageId, PageTable } from '../page/page-table.ts';
+import { type PageId, type PageTable, rowOf } from '../page/page-table.ts';
 import type { PoolMemory } from '../ports/page-device.ts';
 import { InvariantError } from '../testing/invariant-error.ts';
 import type { ColdMemory } from '../tiers/cold-memory.ts';
@@ -98,7 +98,7 @@ export class TierGroup implements QueueHome {
   #leavesBefore(droppable: PageId, held: PageId): boolean {
     const { priority, queuedAt } = this.#pages;
     if (priority[droppable] !== priority[held]) return priority[droppable] < priority[held];
-    return queuedAt[droppable] < queuedAt[held];
+    return queuedAt[rowOf(droppable)] < queuedAt[rowOf(held)];
   }
 }
 
