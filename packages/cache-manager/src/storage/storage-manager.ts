@@ -1,6 +1,5 @@
 import type { StorageLayout, TierPlan } from '@bufferwise/scratch-allocator';
 import { NONE } from '../columns.ts';
-import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
 import { contentHash } from '../eviction/eviction-view.ts';
 import { Expiries } from '../eviction/expiries.ts';
 import { DEFAULT_PRIORITY, LruQueue } from '../eviction/lru-queue.ts';
@@ -75,6 +74,8 @@ export class StorageManager {
   readonly #groups: readonly GroupRules[];
   readonly #coldGroupOf: Int32Array;
   readonly #passesDown: readonly boolean[];
+  /** Slots and queues by tier and lifecycle: entry `tier * groups + lifecycle`. */
+  readonly #homes: readonly TierGroup[];
   /** Takes a listed page out of the tree; set once by the manager, which owns both. */
   #removeFromTree: (page: PageId) => void = () => {};
   #ready: Promise<void> | null = null;
@@ -113,6 +114,7 @@ export class StorageManager {
       );
       return { kind: tier, groups: coldGroups, memory: memories[index] };
     });
+    this.#homes = this.tiers.flatMap((each, tier) => groups.map(({ id }) => each.groups[this.groupIn(tier, id)]));
     const largestPage = Math.max(0, ...this.poolGroups.map(({ slotBytes }) => slotBytes));
     // Less, and a page could never leave its tier.
     this.staging = new StagingBudget(Math.max(options.stagingBytes, largestPage * plans.length));
@@ -198,8 +200,7 @@ export class StorageManager {
 
   /** Slots and queue of a page where it is. */
   homeOf(page: PageId): TierGroup {
-    const tier = this.pages.tier[page];
-    return this.tiers[tier].groups[this.groupIn(tier, this.pages.lifecycle[page])];
+    return this.#home(this.pages.tier[page], this.pages.lifecycle[page]);
   }
 
   bytesOf(page: PageId): number {
@@ -274,13 +275,23 @@ export class StorageManager {
     return this.poolGroups[poolGroup].take();
   }
 
+  /** Takes so many free slots of the device, the lowest first: a view, good until the next call. The caller has made room. */
+  takeSlots(poolGroup: number, count: number): Int32Array {
+    return this.poolGroups[poolGroup].takeMany(count);
+  }
+
   releaseSlot(poolGroup: number, slot: number): void {
     this.poolGroups[poolGroup].slots.release(slot);
   }
 
   /** A new page of a group in a free slot of the device, held and locked once. The caller has made room. */
   createHeld(group: number, priority: number): PageId {
-    const page = this.#create(group, priority);
+    return this.createHeldIn(this.takeSlot(this.#groups[group].poolGroup), group, priority);
+  }
+
+  /** The same in a slot that was taken. */
+  createHeldIn(slot: number, group: number, priority: number): PageId {
+    const page = this.pages.create(group, slot, priority);
     this.pages.holds[page] = 1;
     this.pages.locks[page] = 1;
     return page;
@@ -452,14 +463,15 @@ export class StorageManager {
     const { reuses, block, lifecycle } = this.pages;
     if (reuses[page] < MAX_REUSES) reuses[page]++;
     if (block[page] === NONE) return;
-    for (let tier = 0; tier < this.tiers.length; tier++) this.#queueOf(tier, lifecycle[page]).reused?.(page);
+    for (let tier = 0; tier < this.tiers.length; tier++) this.#home(tier, lifecycle[page]).droppable.reused?.(page);
   }
 
   /** Whether a page of a group that a request would have continued from was there not long ago, as far as anybody remembers. */
   wanted(group: number, pathHash: number): boolean {
     const hash = contentHash(pathHash, group);
     let was = false;
-    for (let tier = 0; tier < this.tiers.length; tier++) was = (this.#queueOf(tier, group).wanted?.(group, hash) ?? false) || was;
+    for (let tier = 0; tier < this.tiers.length; tier++)
+      was = (this.#home(tier, group).droppable.wanted?.(group, hash) ?? false) || was;
     return was;
   }
 
@@ -483,8 +495,8 @@ export class StorageManager {
     return page;
   }
 
-  #queueOf(tier: number, lifecycle: number): EvictionPolicy {
-    return this.tiers[tier].groups[this.groupIn(tier, lifecycle)].droppable;
+  #home(tier: number, lifecycle: number): TierGroup {
+    return this.#homes[tier * this.#groups.length + lifecycle];
   }
 
   /** From when nobody holds a page any more, wherever it goes until somebody does. */
