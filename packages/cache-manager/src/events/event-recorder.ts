@@ -177,9 +177,10 @@ export class EventRecorder implements PageListener {
 
   #announcement(page: PageId): number {
     const numGroups = this.#groups.length;
-    const length = this.#tree.blocks.generation.length * numGroups;
+    const { blocks } = this.#tree;
+    const length = blocks.numRows * numGroups;
     if (this.#announced.length < length) this.#announced = grownColumn(this.#announced, length);
-    return this.#pages.block[page] * numGroups + this.#pages.lifecycle[page];
+    return blocks.rowOf(this.#pages.block[page]) * numGroups + this.#pages.lifecycle[page];
   }
 
   #addStored(page: PageId, tier: number): void {

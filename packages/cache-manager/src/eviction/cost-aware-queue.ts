@@ -1,5 +1,5 @@
 import { NONE } from '../columns.ts';
-import type { PageId, PageTable } from '../page/page-table.ts';
+import { type PageId, type PageTable, rowOf } from '../page/page-table.ts';
 import type { EvictionPolicy } from './eviction-policy.ts';
 import type { EvictionView } from './eviction-view.ts';
 import { GhostTable } from './ghost-table.ts';
@@ -90,8 +90,9 @@ export class CostAwareQueue implements EvictionPolicy {
 
   push(page: PageId): void {
     const pages = this.#pages;
-    if (pages.stamp[page] === 0) this.#clock++;
-    pages.stamp[page] = this.#clock;
+    const row = rowOf(page);
+    if (pages.stamp[row] === 0) this.#clock++;
+    pages.stamp[row] = this.#clock;
     const group = pages.lifecycle[page];
     const reuses = pages.reuses[page];
     const kind = reuses === 0 ? pages.use[page] : NUM_USES + Math.min(reuses, REUSED_ODDS.length) - 1;
@@ -168,7 +169,7 @@ export class CostAwareQueue implements EvictionPolicy {
       const pages: { page: PageId; claim: number }[] = [];
       level?.heads.forEach((head, list) => {
         for (let page = head; page !== NONE; page = nextInQueue[page]) {
-          pages.push({ page, claim: list === this.#numLists ? 0 : (now - stamp[page]) * this.#haste[list] });
+          pages.push({ page, claim: list === this.#numLists ? 0 : (now - stamp[rowOf(page)]) * this.#haste[list] });
         }
       });
       pages.sort((a, b) => b.claim - a.claim);
@@ -257,7 +258,7 @@ export class CostAwareQueue implements EvictionPolicy {
 
   #setHead(level: Level, list: number, page: PageId): void {
     level.heads[list] = page;
-    level.stamps[list] = page === NONE ? Number.POSITIVE_INFINITY : this.#pages.stamp[page];
+    level.stamps[list] = page === NONE ? Number.POSITIVE_INFINITY : this.#pages.stamp[rowOf(page)];
   }
 
   #levelOf(page: PageId): Level {

@@ -3,14 +3,13 @@ import type { PageId, PageTable } from '../page/page-table.ts';
 import type { GroupRules } from '../request/group-rules.ts';
 import type { QueueHome } from '../storage/tier.ts';
 import type { BlockTable } from '../tree/block-table.ts';
-import type { EvictablePages } from './eviction-policy.ts';
-import { PASSED, type PageUse, partOf } from './page-use.ts';
+import { PASSED, partOf } from './page-use.ts';
 
 /** Tokens without a snapshot beyond which more make no difference. */
 const FAR = 1 << 14;
 
-/** Answers a policy from the tables of a manager. */
-export class EvictionView implements EvictablePages {
+/** Answers a policy from the tables of a manager; see `EvictablePages`. */
+export class EvictionView {
   readonly numGroups: number;
   readonly table: PageTable;
   readonly #blocks: BlockTable;
@@ -29,10 +28,6 @@ export class EvictionView implements EvictablePages {
     return this.#home.numSlots;
   }
 
-  get size(): number {
-    return this.table.size;
-  }
-
   /** Whether all pages of a group save the same number of tokens. */
   isUniform(group: number): boolean {
     return this.#groups[group].kind === 'attention' && this.#groups[group].windowSize === null;
@@ -46,22 +41,6 @@ export class EvictionView implements EvictablePages {
   /** Tokens of a whole page of a group. */
   leastTokensOf(group: number): number {
     return this.#groups[group].tokensPerBlock;
-  }
-
-  priorityOf(page: PageId): number {
-    return this.table.priority[page];
-  }
-
-  groupOf(page: PageId): number {
-    return this.table.lifecycle[page];
-  }
-
-  reusesOf(page: PageId): number {
-    return this.table.reuses[page];
-  }
-
-  useOf(page: PageId): PageUse {
-    return this.table.use[page];
   }
 
   depthOf(page: PageId): number {

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { StackPolicy } from '../../test/support/stack-policy.ts';
+import { pageAt, rowOf } from '../page/page-table.ts';
 import { GuardedPolicy } from './guarded-policy.ts';
 
-/** A guard with pages 1, 2 and 3 in its queue, over a stack that does some things in its own way. */
+/** A guard with the pages of rows 1, 2 and 3 in its queue, over a stack that does some things in its own way. */
 function guarded(ways: object = {}): GuardedPolicy {
   const policy = Object.create(new StackPolicy(), Object.getOwnPropertyDescriptors(ways));
   const guard = new GuardedPolicy(policy);
-  for (const page of [1, 2, 3]) guard.push(page);
+  for (const page of [1, 2, 3]) guard.push(pageAt(page));
   return guard;
 }
 
@@ -17,21 +18,21 @@ test('a policy that does well is asked everything and obeyed', () => {
     wanted: (group: number, hash: number) => asked.push(group, hash) > 0,
     becameLeaf: (page: number) => asked.push(page),
   });
-  expect([guard.first(), guard.count, [...guard]]).toEqual([3, 3, [1, 2, 3]]);
-  guard.remove(3);
-  guard.reused(3);
-  guard.becameLeaf(2);
-  expect([guard.wanted(0, 77), guard.first(), guard.count]).toEqual([true, 2, 2]);
+  expect([rowOf(guard.first()), guard.count, [...guard].map(rowOf)]).toEqual([3, 3, [1, 2, 3]]);
+  guard.remove(pageAt(3));
+  guard.reused(pageAt(3));
+  guard.becameLeaf(pageAt(2));
+  expect([guard.wanted(0, 77), rowOf(guard.first()), guard.count]).toEqual([true, 2, 2]);
   expect(asked).toEqual([3, 2, 0, 77]);
   expect(() => guard.check()).not.toThrow();
 });
 
 test('what a policy need not answer is not asked, and an empty queue has no first', () => {
   const guard = guarded({ first: () => 3 });
-  guard.reused(9);
-  guard.becameLeaf(1);
+  guard.reused(pageAt(9));
+  guard.becameLeaf(pageAt(1));
   expect(guard.wanted(0, 1)).toBe(false);
-  for (const page of [1, 2, 3]) guard.remove(page);
+  for (const page of [1, 2, 3]) guard.remove(pageAt(page));
   expect(guard.first()).toBe(-1);
   expect(() => guard.check()).not.toThrow();
 });
@@ -50,11 +51,11 @@ describe('a policy that fails', () => {
     ['cannot count', { count: 7 }, 'counts 7 of 3 pages'],
   ])('%s: pages go in the order in which they came, and whoever checks is told, again and again', (_, ways, message) => {
     const guard = guarded(ways);
-    expect(guard.first()).toBe('first' in ways || 'push' in ways ? 1 : 3);
-    guard.remove(1);
-    guard.push(1);
+    expect(rowOf(guard.first())).toBe('first' in ways || 'push' in ways ? 1 : 3);
+    guard.remove(pageAt(1));
+    guard.push(pageAt(1));
     expect(() => guard.check()).toThrow(message);
-    expect([guard.first(), guard.count, [...guard].sort()]).toEqual([2, 3, [1, 2, 3]]);
+    expect([rowOf(guard.first()), guard.count, [...guard].map(rowOf).sort()]).toEqual([2, 3, [1, 2, 3]]);
     expect(() => guard.check()).toThrow(message);
   });
 });

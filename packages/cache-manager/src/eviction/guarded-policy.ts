@@ -1,12 +1,12 @@
 import { NONE } from '../columns.ts';
-import type { PageId } from '../page/page-table.ts';
+import { type PageId, pageAt, rowOf } from '../page/page-table.ts';
 import { InvariantError } from '../testing/invariant-error.ts';
 import type { EvictionPolicy } from './eviction-policy.ts';
 
 /**
  * A policy of the caller, whose word is not taken for which pages are in the queue: what it says of them is compared with what it
  * was told. Room is made in the middle of changes that cannot be taken back, so where it fails, another page of the queue goes in
- * place of the one that it should have named, and whoever wants room next is told.
+ * place of the one that it should have named, and whoever wants room next is told. The policy knows pages by their rows.
  */
 export class GuardedPolicy implements EvictionPolicy {
   readonly #policy: EvictionPolicy;
@@ -25,26 +25,26 @@ export class GuardedPolicy implements EvictionPolicy {
 
   push(page: PageId): void {
     this.#queued.add(page);
-    this.#ask((policy) => policy.push(page));
+    this.#ask((policy) => policy.push(rowOf(page)));
   }
 
   remove(page: PageId): void {
     this.#queued.delete(page);
-    this.#ask((policy) => policy.remove(page));
+    this.#ask((policy) => policy.remove(rowOf(page)));
   }
 
   first(): PageId {
     if (this.#queued.size === 0) return NONE;
-    const page = this.#ask((policy) => policy.first());
-    if (page !== undefined && this.#queued.has(page)) return page;
-    const said = page === NONE ? 'no page' : `${String(page)}, which is not in its queue,`;
+    const row = this.#ask((policy) => policy.first());
+    if (row !== undefined && this.#queued.has(pageAt(row))) return pageAt(row);
+    const said = row === NONE ? 'no page' : `${String(row)}, which is not in its queue,`;
     this.#fault ??= { text: `names ${said} though ${this.#queued.size} may go` };
     const [first] = this.#queued;
     return first;
   }
 
   reused(page: PageId): void {
-    this.#ask((policy) => policy.reused?.(page));
+    this.#ask((policy) => policy.reused?.(rowOf(page)));
   }
 
   wanted(groupId: number, contentHash: number): boolean {
@@ -52,13 +52,13 @@ export class GuardedPolicy implements EvictionPolicy {
   }
 
   becameLeaf(page: PageId): void {
-    this.#ask((policy) => policy.becameLeaf?.(page));
+    this.#ask((policy) => policy.becameLeaf?.(rowOf(page)));
   }
 
   /** What the policy says of the order, as far as it is true, then all others. For checks and tools. */
   *[Symbol.iterator](): Generator<PageId> {
     const left = new Set(this.#queued);
-    for (const page of this.#ask((policy) => [...policy]) ?? []) if (left.delete(page)) yield page;
+    for (const row of this.#ask((policy) => [...policy]) ?? []) if (left.delete(pageAt(row))) yield pageAt(row);
     yield* left;
   }
 

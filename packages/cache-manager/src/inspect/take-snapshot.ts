@@ -1,6 +1,7 @@
 import { StateError } from '@bufferwise/core-policy';
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
+import { rowOf } from '../page/page-table.ts';
 import type { GroupState } from '../request/group-state.ts';
 import type { RequestState } from '../request/request-state.ts';
 import type { TierGroup } from '../storage/tier.ts';
@@ -68,9 +69,9 @@ function checkLimit(limit: number, name: string): void {
 
 /** Who holds which page. */
 interface Holders {
-  /** Keys of requests by page id; undefined where nobody holds the page. */
+  /** Keys of requests by row of the page; undefined where nobody holds the page. */
   readonly owners: (number[] | undefined)[];
-  /** Whether one of them is active, by page id. */
+  /** Whether one of them is active, by row of the page. */
   readonly locked: Uint8Array;
 }
 
@@ -82,9 +83,10 @@ function findHolders(state: ManagerState): Holders {
     const isActive = request.status === 'active' ? 1 : 0;
     const add = (page: number) => {
       if (page === NONE) return;
-      locked[page] |= isActive;
-      const keys = owners[page];
-      if (keys === undefined) owners[page] = [request.key];
+      const row = rowOf(page);
+      locked[row] |= isActive;
+      const keys = owners[row];
+      if (keys === undefined) owners[row] = [request.key];
       else if (keys[keys.length - 1] !== request.key) keys.push(request.key);
     };
     for (const group of request.groups) {
@@ -100,14 +102,14 @@ function findHolders(state: ManagerState): Holders {
 
 function countPages({ storage: { pages } }: ManagerState): number {
   let count = 0;
-  for (let page = 0; page < pages.size; page++) if (pages.isLive(page)) count++;
+  for (const _ of pages) count++;
   return count;
 }
 
 function snapshotPages({ storage: { pages } }: ManagerState, { owners }: Holders, maxPages: number): PageSnapshot[] {
   const shown: PageSnapshot[] = [];
-  for (let page = 0; page < pages.size && shown.length < maxPages; page++) {
-    if (!pages.isLive(page)) continue;
+  for (const page of pages) {
+    if (shown.length === maxPages) break;
     shown.push({
       id: page,
       groupId: pages.lifecycle[page],
@@ -117,7 +119,7 @@ function snapshotPages({ storage: { pages } }: ManagerState, { owners }: Holders
       coverage: pages.block[page] === NONE ? 0 : pages.coverage[page],
       holds: pages.holds[page],
       priority: pages.priority[page],
-      owners: owners[page] ?? NO_OWNERS,
+      owners: owners[rowOf(page)] ?? NO_OWNERS,
     });
   }
   return shown;
@@ -144,10 +146,9 @@ function snapshotPoolGroup(
   const show = (slot: number, snapshot: SlotSnapshot) => {
     if (slot < shown.length) shown[slot] = snapshot;
   };
-  for (let page = 0; page < pages.size; page++) {
-    if (!pages.isLive(page) || pages.tier[page] !== tier || state.storage.groupIn(tier, pages.lifecycle[page]) !== index)
-      continue;
-    show(pages.slot[page], { state: locked[page] === 1 ? 'locked' : pages.holds[page] > 0 ? 'held' : 'droppable', page });
+  for (const page of pages) {
+    if (pages.tier[page] !== tier || state.storage.groupIn(tier, pages.lifecycle[page]) !== index) continue;
+    show(pages.slot[page], { state: locked[rowOf(page)] === 1 ? 'locked' : pages.holds[page] > 0 ? 'held' : 'droppable', page });
   }
   for (const request of state.open) {
     for (const group of request.groups)

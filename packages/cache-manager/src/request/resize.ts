@@ -51,7 +51,9 @@ export function resize(state: RequestState, capacity: number, history: number): 
   for (const group of state.groups) {
     if (!group.isAttention) continue;
     takeScratch(state, group, history, capacity);
-    const { id } = group.rules;
+    const { id, poolGroup } = group.rules;
+    const slots = storage.takeSlots(poolGroup, plan.numNewPages(group) * state.beamWidth);
+    let nextSlot = 0;
     const sinkEnd = group.rules.staleBegin(history);
     const windowBegin = group.rules.staleEnd(history);
     for (let run = 0; run < NUM_RUNS; run++) {
@@ -60,8 +62,8 @@ export function resize(state: RequestState, capacity: number, history: number): 
         const priority = priorities === null ? DEFAULT_PRIORITY : priorities[next++];
         const isLive = ordinal < sinkEnd || ordinal >= windowBegin;
         for (let beam = 0; beam < state.beamWidth; beam++) {
-          const page = storage.createHeld(id, priority);
-          group.row(beam).put(ordinal, page, isLive ? storage.pages.slot[page] : NONE);
+          const slot = slots[nextSlot++];
+          group.row(beam).put(ordinal, storage.createHeldIn(slot, id, priority), isLive ? slot : NONE);
         }
       }
     }

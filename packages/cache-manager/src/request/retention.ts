@@ -1,6 +1,6 @@
 import { StateError } from '@bufferwise/core-policy';
 import { MAX_PRIORITY } from '../eviction/lru-queue.ts';
-import { FOREVER, type PageId } from '../page/page-table.ts';
+import { FOREVER, type PageId, rowOf } from '../page/page-table.ts';
 import type { StorageManager } from '../storage/storage-manager.ts';
 
 /** How firmly, and for how long, the pages of a run of tokens are kept once nobody holds them. */
@@ -46,8 +46,8 @@ export class Retention {
     if (range === undefined || range.priority < pages.priority[page]) return;
     pages.keepDurations();
     const isEqual = range.priority === pages.priority[page];
-    if (isEqual && !isOwn && pages.durationMs[page] === 0) return;
-    pages.durationMs[page] = isEqual ? Math.max(pages.durationMs[page], range.durationMs) : range.durationMs;
+    if (isEqual && !isOwn && pages.durationMs[rowOf(page)] === 0) return;
+    pages.durationMs[rowOf(page)] = isEqual ? Math.max(pages.durationMs[rowOf(page)], range.durationMs) : range.durationMs;
     storage.setPriority(page, range.priority);
   }
 

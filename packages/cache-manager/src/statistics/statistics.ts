@@ -1,5 +1,4 @@
 import type { LayerGroupId, ReusePolicy } from '@bufferwise/core-policy';
-import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
 import type { PageCounts, SnapshotLookups } from './page-counts.ts';
 import type { RequestStatistics } from './request-statistics.ts';
@@ -73,7 +72,7 @@ export function poolGroupStatistics(state: ManagerState, tier: number): PoolGrou
 export function cacheStatistics(state: ManagerState): CacheStatistics {
   const { pages, evictedPages } = state.storage;
   const counts = state.groups.map(() => 0);
-  for (let page = 0; page < pages.size; page++) if (pages.slot[page] !== NONE) counts[pages.lifecycle[page]]++;
+  for (const page of pages) counts[pages.lifecycle[page]]++;
   return {
     openRequests: state.open.size,
     requests: state.recorder.requests,

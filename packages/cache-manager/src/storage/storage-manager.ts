@@ -1,10 +1,9 @@
 import type { StorageLayout, TierPlan } from '@bufferwise/scratch-allocator';
 import { NONE } from '../columns.ts';
-import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
 import { contentHash } from '../eviction/eviction-view.ts';
 import { Expiries } from '../eviction/expiries.ts';
 import { DEFAULT_PRIORITY, LruQueue } from '../eviction/lru-queue.ts';
-import { FOREVER, type PageId, PageTable, QUEUED_DROPPABLE, QUEUED_HELD, QUEUED_NOT } from '../page/page-table.ts';
+import { FOREVER, type PageId, PageTable, QUEUED_DROPPABLE, QUEUED_HELD, QUEUED_NOT, rowOf } from '../page/page-table.ts';
 import type { PageDevice, PoolMemory } from '../ports/page-device.ts';
 import type { GroupRules } from '../request/group-rules.ts';
 import type { Boarding } from '../tiers/boarding.ts';
@@ -64,7 +63,7 @@ export class StorageManager {
   readonly pages = new PageTable();
   readonly tiers: readonly Tier[];
   readonly poolGroups: readonly DeviceGroup[];
-  readonly landings = new Landings(this.pages);
+  readonly landings = new Landings();
   /** Moves to a warmer tier that are under way. */
   readonly boardings = new Set<Boarding>();
   readonly staging: StagingBudget;
@@ -75,12 +74,14 @@ export class StorageManager {
   readonly #groups: readonly GroupRules[];
   readonly #coldGroupOf: Int32Array;
   readonly #passesDown: readonly boolean[];
+  /** Slots and queues by tier and lifecycle: entry `tier * groups + lifecycle`. */
+  readonly #homes: readonly TierGroup[];
   /** Takes a listed page out of the tree; set once by the manager, which owns both. */
   #removeFromTree: (page: PageId) => void = () => {};
   #ready: Promise<void> | null = null;
   readonly #evictedPages: Float64Array;
   readonly #now: () => number;
-  readonly #expiries = new Expiries((page, time) => this.pages.expiresAt[page] === time);
+  readonly #expiries = new Expiries((page, time) => this.pages.expiresAt[rowOf(page)] === time);
   #releasePins: () => void = () => {};
   #pagesBehind: (page: PageId) => Iterable<PageId> = () => [];
   /** Pages that came into a queue so far. */
@@ -113,6 +114,7 @@ export class StorageManager {
       );
       return { kind: tier, groups: coldGroups, memory: memories[index] };
     });
+    this.#homes = this.tiers.flatMap((each, tier) => groups.map(({ id }) => each.groups[this.groupIn(tier, id)]));
     const largestPage = Math.max(0, ...this.poolGroups.map(({ slotBytes }) => slotBytes));
     // Less, and a page could never leave its tier.
     this.staging = new StagingBudget(Math.max(options.stagingBytes, largestPage * plans.length));
@@ -198,8 +200,7 @@ export class StorageManager {
 
   /** Slots and queue of a page where it is. */
   homeOf(page: PageId): TierGroup {
-    const tier = this.pages.tier[page];
-    return this.tiers[tier].groups[this.groupIn(tier, this.pages.lifecycle[page])];
+    return this.#home(this.pages.tier[page], this.pages.lifecycle[page]);
   }
 
   bytesOf(page: PageId): number {
@@ -218,8 +219,8 @@ export class StorageManager {
     if (this.#expiries.size === 0) return;
     const now = this.#now();
     for (let page = this.#expiries.take(now); page !== NONE; page = this.#expiries.take(now)) {
-      pages.expiresAt[page] = 0;
-      pages.durationMs[page] = 0;
+      pages.expiresAt[rowOf(page)] = 0;
+      pages.durationMs[rowOf(page)] = 0;
       this.setPriority(page, DEFAULT_PRIORITY);
     }
   }
@@ -250,9 +251,7 @@ export class StorageManager {
   /** Takes every page that nobody holds out of the tree. */
   dropAll(): void {
     const { pages } = this;
-    for (let page = 0; page < pages.size; page++) {
-      if (pages.isLive(page) && pages.holds[page] === 0 && pages.block[page] !== NONE) this.#removeFromTree(page);
-    }
+    for (const page of pages) if (pages.holds[page] === 0 && pages.block[page] !== NONE) this.#removeFromTree(page);
   }
 
   /** Lets a droppable page vanish to make room, and what the tree lets go with it. */
@@ -276,13 +275,23 @@ export class StorageManager {
     return this.poolGroups[poolGroup].take();
   }
 
+  /** Takes so many free slots of the device, the lowest first: a view, good until the next call. The caller has made room. */
+  takeSlots(poolGroup: number, count: number): Int32Array {
+    return this.poolGroups[poolGroup].takeMany(count);
+  }
+
   releaseSlot(poolGroup: number, slot: number): void {
     this.poolGroups[poolGroup].slots.release(slot);
   }
 
   /** A new page of a group in a free slot of the device, held and locked once. The caller has made room. */
   createHeld(group: number, priority: number): PageId {
-    const page = this.#create(group, priority);
+    return this.createHeldIn(this.takeSlot(this.#groups[group].poolGroup), group, priority);
+  }
+
+  /** The same in a slot that was taken. */
+  createHeldIn(slot: number, group: number, priority: number): PageId {
+    const page = this.pages.create(group, slot, priority);
     this.pages.holds[page] = 1;
     this.pages.locks[page] = 1;
     return page;
@@ -388,7 +397,7 @@ export class StorageManager {
     this.#leaveSlot(page);
     this.pages.tier[page] = tier;
     this.pages.slot[page] = slot;
-    this.pages.stamp[page] = 0;
+    this.pages.stamp[rowOf(page)] = 0;
     this.traffic?.moved(page, from, tier);
   }
 
@@ -408,14 +417,14 @@ export class StorageManager {
     const { pages } = this;
     this.#unqueue(cold);
     // What is still under way to the slot would be the same, but it is not awaited there any more.
-    if (pages.landing[cold] === 1) this.landings.remove(cold);
+    if (this.landings.has(cold)) this.landings.remove(cold);
     const { tier, slot } = { tier: pages.tier[cold], slot: pages.slot[cold] };
     pages.tier[cold] = pages.tier[warm];
     pages.slot[cold] = pages.slot[warm];
     pages.tier[warm] = tier;
     pages.slot[warm] = slot;
-    pages.stamp[cold] = 0;
-    pages.stamp[warm] = 0;
+    pages.stamp[rowOf(cold)] = 0;
+    pages.stamp[rowOf(warm)] = 0;
     this.requeue(cold);
     this.traffic?.swapped(cold, tier, 0);
   }
@@ -427,7 +436,7 @@ export class StorageManager {
     if (queued === QUEUED_NOT) return;
     const home = this.homeOf(page);
     // Only where held pages wait, too, it decides who goes first.
-    if (home.passesDown) this.pages.queuedAt[page] = this.#turn++;
+    if (home.passesDown) this.pages.queuedAt[rowOf(page)] = this.#turn++;
     this.pages.queued[page] = queued;
     if (queued === QUEUED_HELD) home.held.push(page);
     else {
@@ -441,7 +450,7 @@ export class StorageManager {
     const { pages } = this;
     if (pages.pins[page] > 0 || pages.locks[page] > 0) return QUEUED_NOT;
     if (pages.holds[page] === 0) return pages.block[page] === NONE ? QUEUED_NOT : QUEUED_DROPPABLE;
-    return pages.landing[page] === 0 && this.passesDown(pages.tier[page]) ? QUEUED_HELD : QUEUED_NOT;
+    return !this.landings.has(page) && this.passesDown(pages.tier[page]) ? QUEUED_HELD : QUEUED_NOT;
   }
 
   /** Whether pages of a tier can go to a colder one. */
@@ -454,14 +463,15 @@ export class StorageManager {
     const { reuses, block, lifecycle } = this.pages;
     if (reuses[page] < MAX_REUSES) reuses[page]++;
     if (block[page] === NONE) return;
-    for (let tier = 0; tier < this.tiers.length; tier++) this.#queueOf(tier, lifecycle[page]).reused?.(page);
+    for (let tier = 0; tier < this.tiers.length; tier++) this.#home(tier, lifecycle[page]).droppable.reused?.(page);
   }
 
   /** Whether a page of a group that a request would have continued from was there not long ago, as far as anybody remembers. */
   wanted(group: number, pathHash: number): boolean {
     const hash = contentHash(pathHash, group);
     let was = false;
-    for (let tier = 0; tier < this.tiers.length; tier++) was = (this.#queueOf(tier, group).wanted?.(group, hash) ?? false) || was;
+    for (let tier = 0; tier < this.tiers.length; tier++)
+      was = (this.#home(tier, group).droppable.wanted?.(group, hash) ?? false) || was;
     return was;
   }
 
@@ -485,20 +495,21 @@ export class StorageManager {
     return page;
   }
 
-  #queueOf(tier: number, lifecycle: number): EvictionPolicy {
-    return this.tiers[tier].groups[this.groupIn(tier, lifecycle)].droppable;
+  #home(tier: number, lifecycle: number): TierGroup {
+    return this.#homes[tier * this.#groups.length + lifecycle];
   }
 
   /** From when nobody holds a page any more, wherever it goes until somebody does. */
   #startDuration(page: PageId): void {
     const { durationMs, expiresAt } = this.pages;
-    if (durationMs[page] === 0 || durationMs[page] === FOREVER || expiresAt[page] !== 0) return;
-    expiresAt[page] = this.#now() + durationMs[page];
-    this.#expiries.add(page, expiresAt[page]);
+    const row = rowOf(page);
+    if (durationMs[row] === 0 || durationMs[row] === FOREVER || expiresAt[row] !== 0) return;
+    expiresAt[row] = this.#now() + durationMs[row];
+    this.#expiries.add(page, expiresAt[row]);
   }
 
   #stopDuration(page: PageId): void {
-    if (this.pages.hasDurations) this.pages.expiresAt[page] = 0;
+    if (this.pages.hasDurations) this.pages.expiresAt[rowOf(page)] = 0;
   }
 
   #afterUse(page: PageId): void {
@@ -518,7 +529,7 @@ export class StorageManager {
 
   #free(page: PageId): void {
     this.#unqueue(page);
-    if (this.pages.landing[page] === 1) this.landings.remove(page);
+    if (this.landings.has(page)) this.landings.remove(page);
     this.#leaveSlot(page);
     this.#stopDuration(page);
     this.pages.destroy(page);

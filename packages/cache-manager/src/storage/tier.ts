@@ -1,13 +1,15 @@
 import type { TierConfig } from '@bufferwise/core-policy';
 import { SlotAllocator } from '@bufferwise/scratch-allocator';
-import { NONE } from '../columns.ts';
+import { grownLength, NONE } from '../columns.ts';
 import type { EvictionPolicy } from '../eviction/eviction-policy.ts';
 import { GuardedPolicy } from '../eviction/guarded-policy.ts';
 import { LruQueue } from '../eviction/lru-queue.ts';
-import type { PageId, PageTable } from '../page/page-table.ts';
+import { type PageId, type PageTable, rowOf } from '../page/page-table.ts';
 import type { PoolMemory } from '../ports/page-device.ts';
 import { InvariantError } from '../testing/invariant-error.ts';
 import type { ColdMemory } from '../tiers/cold-memory.ts';
+
+const NO_ROOM = 'a pool group has no free slot, though room was made';
 
 /** Where the pages of one pool group of a tier are, as far as their eviction goes. */
 export interface QueueHome {
@@ -37,6 +39,7 @@ export class TierGroup implements QueueHome {
   readonly slotBytes: number;
   readonly #pages: PageTable;
   readonly #oneSlot = new Int32Array(1);
+  #manySlots = new Int32Array(16);
 
   constructor(pages: PageTable, options: TierGroupOptions) {
     this.#pages = pages;
@@ -91,14 +94,21 @@ export class TierGroup implements QueueHome {
 
   /** Takes the lowest free slot. The caller has seen to it that there is one. */
   take(): number {
-    if (!this.slots.allocate(1, this.#oneSlot)) throw new InvariantError(['a pool group has no free slot, though room was made']);
+    if (!this.slots.allocate(1, this.#oneSlot)) throw new InvariantError([NO_ROOM]);
     return this.#oneSlot[0];
+  }
+
+  /** Takes so many free slots, the lowest first: a view, good until the next call. The caller has seen to it that there are as many. */
+  takeMany(count: number): Int32Array {
+    if (count > this.#manySlots.length) this.#manySlots = new Int32Array(grownLength(this.#manySlots.length, count));
+    if (!this.slots.allocate(count, this.#manySlots)) throw new InvariantError([NO_ROOM]);
+    return this.#manySlots;
   }
 
   #leavesBefore(droppable: PageId, held: PageId): boolean {
     const { priority, queuedAt } = this.#pages;
     if (priority[droppable] !== priority[held]) return priority[droppable] < priority[held];
-    return queuedAt[droppable] < queuedAt[held];
+    return queuedAt[rowOf(droppable)] < queuedAt[rowOf(held)];
   }
 }
 

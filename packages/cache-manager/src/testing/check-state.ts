@@ -1,6 +1,6 @@
 import { NONE } from '../columns.ts';
 import type { ManagerState } from '../manager-state.ts';
-import { QUEUED_DROPPABLE, QUEUED_HELD, QUEUED_NOT } from '../page/page-table.ts';
+import { pageAt, QUEUED_DROPPABLE, QUEUED_HELD, QUEUED_NOT } from '../page/page-table.ts';
 import { forEachPage } from '../request/block-pages.ts';
 import type { GroupState } from '../request/group-state.ts';
 import type { RequestState } from '../request/request-state.ts';
@@ -96,10 +96,11 @@ function hangsBelow(blocks: BlockTable, parent: BlockId, child: BlockId): boolea
 /** Every page is held and used as often as requests and prefix pins say, and is where a page in its state may be. */
 function checkPages(state: ManagerState, expect: Expect): void {
   const { pages, boardings, landings, lastTier } = state.storage;
-  const holds = new Int32Array(pages.size);
-  const locks = new Int32Array(pages.size);
-  const pins = new Int32Array(pages.size);
-  for (let page = 0; page < pages.size; page++) holds[page] = state.pins.holdsOf(page);
+  const length = pageAt(pages.size);
+  const holds = new Int32Array(length);
+  const locks = new Int32Array(length);
+  const pins = new Int32Array(length);
+  for (const page of pages) holds[page] = state.pins.holdsOf(page);
   for (const request of state.open) {
     const lock = request.status === 'active' ? 1 : 0;
     forEachPage(request, (page) => {
@@ -108,8 +109,7 @@ function checkPages(state: ManagerState, expect: Expect): void {
     });
   }
   for (const boarding of boardings) for (const page of boarding.pinned) pins[page]++;
-  for (let page = 0; page < pages.size; page++) {
-    if (!pages.isLive(page)) continue;
+  for (const page of pages) {
     const listed = pages.block[page] !== NONE;
     expect(pages.holds[page] === holds[page], () => `page ${page} counts ${pages.holds[page]} holds and has ${holds[page]}`);
     expect(pages.locks[page] === locks[page], () => `page ${page} counts ${pages.locks[page]} locks and has ${locks[page]}`);
@@ -121,9 +121,7 @@ function checkPages(state: ManagerState, expect: Expect): void {
     );
     expect(locks[page] === 0 || pages.tier[page] === 0, () => `page ${page} is in use and in tier ${pages.tier[page]}`);
     expect(pages.tier[page] <= lastTier, () => `page ${page} is in tier ${pages.tier[page]} of ${lastTier + 1}`);
-    const isLanding = pages.landing[page] === 1;
-    expect(isLanding === landings.has(page), () => `page ${page} is ${isLanding ? '' : 'not '}marked as under way`);
-    expect(!isLanding || pages.tier[page] > 0, () => `page ${page} of the device is under way`);
+    expect(!landings.has(page) || pages.tier[page] > 0, () => `page ${page} of the device is under way`);
   }
 }
 
@@ -163,8 +161,7 @@ function checkTiers(state: ManagerState, expect: Expect): void {
         expect(pages.queued[page] === QUEUED_HELD, () => `page ${page} of ${name} waits as held and is not`);
     });
   });
-  for (let page = 0; page < pages.size; page++) {
-    if (!pages.isLive(page)) continue;
+  for (const page of pages) {
     own(pages.tier[page], storage.groupIn(pages.tier[page], pages.lifecycle[page]), pages.slot[page], `page ${page}`);
     const expected = queueOf(state, page);
     expect(queued.has(page) === (expected !== QUEUED_NOT), () => `page ${page} is ${queued.has(page) ? '' : 'not '}queued`);
@@ -188,10 +185,10 @@ function checkTiers(state: ManagerState, expect: Expect): void {
 
 /** As what a page should wait in the queue of its tier. */
 function queueOf({ storage }: ManagerState, page: number): number {
-  const { block, holds, landing, locks, pins, tier } = storage.pages;
+  const { block, holds, locks, pins, tier } = storage.pages;
   if (locks[page] > 0 || pins[page] > 0) return QUEUED_NOT;
   if (holds[page] === 0) return block[page] === NONE ? QUEUED_NOT : QUEUED_DROPPABLE;
-  const mayLeave = tier[page] < storage.lastTier && storage.tiers[tier[page]].kind !== 'disk' && landing[page] === 0;
+  const mayLeave = tier[page] < storage.lastTier && storage.tiers[tier[page]].kind !== 'disk' && !storage.landings.has(page);
   return mayLeave ? QUEUED_HELD : QUEUED_NOT;
 }
 

@@ -209,7 +209,7 @@ export class Evictor {
   #sendOrDrop(page: PageId, tier: number): void {
     const storage = this.#storage;
     const { pages } = storage;
-    if (storage.passesDown(tier) && pages.landing[page] === 0 && this.#mayStage(page)) {
+    if (storage.passesDown(tier) && !storage.landings.has(page) && this.#mayStage(page)) {
       const below = storage.groupIn(tier + 1, pages.lifecycle[page]);
       const slot = this.#slot(tier + 1, below, pages.priority[page]);
       if (!this.#isDroppable(page, tier)) {

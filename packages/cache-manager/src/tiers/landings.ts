@@ -1,4 +1,4 @@
-import type { PageId, PageTable } from '../page/page-table.ts';
+import type { PageId } from '../page/page-table.ts';
 
 /** Pages that set out together for slots of a colder tier. */
 export class Landing {
@@ -18,21 +18,13 @@ export class Landing {
  * the list, and whatever arrives for it later is not for it any more.
  */
 export class Landings {
-  readonly #pages: PageTable;
   readonly #byPage = new Map<PageId, Landing>();
   readonly #underWay = new Set<Landing>();
-
-  constructor(pages: PageTable) {
-    this.#pages = pages;
-  }
 
   begin(pages: readonly PageId[]): Landing {
     const landing = new Landing();
     this.#underWay.add(landing);
-    for (const page of pages) {
-      this.#byPage.set(page, landing);
-      this.#pages.landing[page] = 1;
-    }
+    for (const page of pages) this.#byPage.set(page, landing);
     return landing;
   }
 
@@ -42,13 +34,13 @@ export class Landings {
   }
 
   has(page: PageId): boolean {
-    return this.#byPage.has(page);
+    // Asked for every page that goes, and mostly nothing is under way.
+    return this.#byPage.size > 0 && this.#byPage.has(page);
   }
 
   /** Takes a page off the list: its bytes are there, or no longer wanted. */
   remove(page: PageId): void {
-    if (!this.#byPage.delete(page)) return;
-    this.#pages.landing[page] = 0;
+    this.#byPage.delete(page);
   }
 
   end(landing: Landing): void {

@@ -15,7 +15,7 @@ export function loseDevice(manager: ManagerState): void {
   for (const boarding of [...storage.boardings]) boarding.cancel();
   for (const request of open) if (request.status === 'active') takeOffDevice(request);
   const lost: PageId[] = [];
-  for (let page = 0; page < pages.size; page++) if (pages.isLive(page) && pages.tier[page] === 0) lost.push(page);
+  for (const page of pages) if (pages.tier[page] === 0) lost.push(page);
   losePages(manager, lost);
   storage.loseDevice();
 }

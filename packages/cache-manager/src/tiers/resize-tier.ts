@@ -105,8 +105,8 @@ function resizeCold(manager: ManagerState, tier: number, slots: readonly number[
   const { storage } = manager;
   const { groups, memory } = storage.tiers[tier];
   const { pages } = storage;
-  for (let page = 0; page < pages.size; page++) {
-    if (!pages.isLive(page) || pages.tier[page] !== tier) continue;
+  for (const page of pages) {
+    if (pages.tier[page] !== tier) continue;
     const group = storage.groupIn(tier, pages.lifecycle[page]);
     const from = pages.slot[page];
     if (from < slots[group]) continue;
@@ -201,8 +201,8 @@ function copyOf(
 /** Asks for each slot of the device that a page or a request's scratch has in a pool group, and lets it have the answer. */
 function forEachSlot(manager: ManagerState, group: number, place: (slot: number) => number): void {
   const { pages } = manager.storage;
-  for (let page = 0; page < pages.size; page++) {
-    if (!pages.isLive(page) || pages.tier[page] !== 0 || manager.storage.groupIn(0, pages.lifecycle[page]) !== group) continue;
+  for (const page of pages) {
+    if (pages.tier[page] !== 0 || manager.storage.groupIn(0, pages.lifecycle[page]) !== group) continue;
     pages.slot[page] = place(pages.slot[page]);
   }
   for (const request of manager.open) {

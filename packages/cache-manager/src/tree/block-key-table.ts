@@ -33,27 +33,29 @@ export class BlockKeyTable {
   }
 
   #isKnown(block: BlockId): boolean {
-    return this.#known[block] === this.#blocks.generation[block] + 1;
+    return this.#known[this.#blocks.rowOf(block)] === this.#blocks.generation[block] + 1;
   }
 
   /** The block's parent is known, unless it is a root. */
   #remember(block: BlockId): void {
     const blocks = this.#blocks;
+    const row = blocks.rowOf(block);
     const parent = blocks.parent[block];
     const key =
       parent === NONE
         ? rootKeyOf(scopeIds(this.#scopeOfRoot(block)))
         : hashBlock(this.#stored(parent), blocks.tokens(block), blocks.digests(block), 0, blocks.numTokens[block]);
-    this.#keys.set(key, block * KEY_BYTES);
-    this.#known[block] = blocks.generation[block] + 1;
+    this.#keys.set(key, row * KEY_BYTES);
+    this.#known[row] = blocks.generation[block] + 1;
   }
 
   #stored(block: BlockId): BlockKey {
-    return this.#keys.subarray(block * KEY_BYTES, (block + 1) * KEY_BYTES);
+    const row = this.#blocks.rowOf(block);
+    return this.#keys.subarray(row * KEY_BYTES, (row + 1) * KEY_BYTES);
   }
 
   #reserve(): void {
-    const length = this.#blocks.generation.length;
+    const length = this.#blocks.numRows;
     if (this.#known.length >= length) return;
     this.#keys = grownColumn(this.#keys, length * KEY_BYTES);
     this.#known = grownColumn(this.#known, length);

@@ -2,42 +2,50 @@ import { grownColumn, grownLength, NONE } from '../columns.ts';
 import type { TokenHash } from './token-hash.ts';
 import { compareDigests, type MultimodalDigest, type TokenBuffer } from './token-seq.ts';
 
-/** Index of a block in its table. Ids are used again; a generation tells whether an old id still names the same block. */
+/** Where a block's record begins in its table. Ids are used again; a generation tells whether an old id still names the same block. */
 export type BlockId = number;
 
 const INITIAL_BLOCKS = 64;
+/** Fields of a record, of four bytes each, before the first pages of the lifecycles. */
+const NUM_FIELDS = 14;
 
 /**
- * The nodes of the radix trees as columns: who hangs where, which tokens, which pages.
+ * The nodes of the radix trees as records: who hangs where, which tokens, which pages.
  *
  * A root stands for the empty beginning of one scope; it has no tokens and ordinal -1. Only full blocks have children.
  * The table knows no rule; `RadixTree` keeps it in order.
+ *
+ * Each field is a view of all records that begins at its place in the first: `blocks.parent[block]`. So the fields of one block
+ * stand side by side, and whoever touches one has fetched the others.
  */
 export class BlockTable {
   readonly tokensPerBlock: number;
   readonly numLifecycles: number;
-  parent: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
-  ordinal: Int32Array = new Int32Array(INITIAL_BLOCKS);
-  numTokens: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  parent!: Int32Array;
+  ordinal!: Int32Array;
+  numTokens!: Int32Array;
   /** Hash of the tokens of a block that is in the `ChildIndex`. */
-  hash: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  hash!: Int32Array;
   /** A hash of the scope and of some tokens of every block from the root on: equal paths have equal ones. */
-  pathHash: Int32Array = new Int32Array(INITIAL_BLOCKS);
-  generation: Uint32Array = new Uint32Array(INITIAL_BLOCKS);
+  pathHash!: Int32Array;
+  generation!: Uint32Array;
   /** The root of the search tree of the block's children, NONE when it has none. Kept by `SiblingOrder`, as are the next five. */
-  childRoot: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
-  above: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
-  lower: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
-  higher: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
+  childRoot!: Int32Array;
+  above!: Int32Array;
+  lower!: Int32Array;
+  higher!: Int32Array;
   /** The siblings on both sides, in the order of their tokens. */
-  nextSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
-  previousSibling: Int32Array = new Int32Array(INITIAL_BLOCKS).fill(NONE);
-  numPages: Int32Array = new Int32Array(INITIAL_BLOCKS);
+  nextSibling!: Int32Array;
+  previousSibling!: Int32Array;
+  numPages!: Int32Array;
   /** Blocks that there will be when all memory is used; 0 when nobody knows. Spares the last steps of growing. */
   expectedSize = 0;
-  #indexed: Uint8Array = new Uint8Array(INITIAL_BLOCKS);
-  /** Head of the chain of pages: entry `block * numLifecycles + lifecycle`. */
-  #firstPage: Int32Array;
+  #indexed!: Int32Array;
+  /** Heads of the chains of pages: entry `block + lifecycle`. */
+  #firstPage!: Int32Array;
+  #records!: Int32Array;
+  /** Base-2 logarithm of the length of a record: as a power of two, records begin where the processor begins to fetch. */
+  readonly #logFields: number;
   #tokens: Uint32Array;
   #digests = new Map<BlockId, Map<number, MultimodalDigest>>();
   #free: number[] = [];
@@ -47,7 +55,8 @@ export class BlockTable {
   constructor(tokensPerBlock: number, numLifecycles: number) {
     this.tokensPerBlock = tokensPerBlock;
     this.numLifecycles = numLifecycles;
-    this.#firstPage = new Int32Array(INITIAL_BLOCKS * numLifecycles).fill(NONE);
+    this.#logFields = 32 - Math.clz32(NUM_FIELDS + numLifecycles - 1);
+    this.#setRecords(new Int32Array(INITIAL_BLOCKS << this.#logFields));
     this.#tokens = new Uint32Array(INITIAL_BLOCKS * tokensPerBlock);
   }
 
@@ -56,9 +65,19 @@ export class BlockTable {
     return this.#live;
   }
 
-  /** Ids ever given out: every live block is below. */
+  /** Blocks that there were at the same time, at most: every live block's row is below. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Blocks that the table has room for. */
+  get numRows(): number {
+    return this.#records.length >> this.#logFields;
+  }
+
+  /** The place of a block among all blocks, from 0 on. */
+  rowOf(block: BlockId): number {
+    return block >> this.#logFields;
   }
 
   /** A block without links that holds `count` tokens of `tokens` from `offset` on. */
@@ -91,7 +110,7 @@ export class BlockTable {
   }
 
   setHash(block: BlockId, hash: TokenHash): void {
-    this.hash[block] = hash(this.#tokens, block * this.tokensPerBlock, this.numTokens[block]);
+    this.hash[block] = hash(this.#tokens, this.#tokensBegin(block), this.numTokens[block]);
     this.#indexed[block] = 1;
   }
 
@@ -100,20 +119,20 @@ export class BlockTable {
   }
 
   firstPage(block: BlockId, lifecycle: number): number {
-    return this.#firstPage[block * this.numLifecycles + lifecycle];
+    return this.#firstPage[block + lifecycle];
   }
 
   setFirstPage(block: BlockId, lifecycle: number, page: number): void {
-    this.#firstPage[block * this.numLifecycles + lifecycle] = page;
+    this.#firstPage[block + lifecycle] = page;
   }
 
   tokenAt(block: BlockId, index: number): number {
-    return this.#tokens[block * this.tokensPerBlock + index];
+    return this.#tokens[this.#tokensBegin(block) + index];
   }
 
   /** The token ids of a block; where a digest stands, its first four bytes. A view: valid until the table grows or the block goes. */
   tokens(block: BlockId): Uint32Array {
-    const base = block * this.tokensPerBlock;
+    const base = this.#tokensBegin(block);
     return this.#tokens.subarray(base, base + this.numTokens[block]);
   }
 
@@ -127,7 +146,7 @@ export class BlockTable {
     const count = this.numTokens[block];
     const mine = this.#tokens;
     const theirs = tokens.values;
-    const base = block * this.tokensPerBlock;
+    const base = this.#tokensBegin(block);
     let i = 0;
     // Four at a time: most blocks that are compared are the same.
     for (; i + 4 <= count; i += 4) {
@@ -148,7 +167,7 @@ export class BlockTable {
   /** Tokens at the beginning of the block that equal those of `tokens` from `offset` on. */
   commonPrefix(block: BlockId, tokens: TokenBuffer, offset: number, limit: number): number {
     const end = Math.min(limit, this.numTokens[block]);
-    const base = block * this.tokensPerBlock;
+    const base = this.#tokensBegin(block);
     const mine = this.#tokens;
     const theirs = tokens.values;
     let common = 0;
@@ -175,8 +194,8 @@ export class BlockTable {
   /** The same order between two blocks. */
   compare(block: BlockId, other: BlockId): number {
     const tokens = this.#tokens;
-    const base = block * this.tokensPerBlock;
-    const otherBase = other * this.tokensPerBlock;
+    const base = this.#tokensBegin(block);
+    const otherBase = this.#tokensBegin(other);
     const length = this.numTokens[block];
     const otherLength = this.numTokens[other];
     const end = Math.min(length, otherLength);
@@ -193,14 +212,27 @@ export class BlockTable {
     return length - otherLength;
   }
 
+  #tokensBegin(block: BlockId): number {
+    return (block >> this.#logFields) * this.tokensPerBlock;
+  }
+
   #nextId(): BlockId {
-    if (this.#size === this.parent.length) this.#grow(grownLength(this.#size, this.#size + 1, this.expectedSize));
-    return this.#size++;
+    if (this.#size === this.numRows) this.#grow(grownLength(this.#size, this.#size + 1, this.expectedSize));
+    const block = this.#size++ << this.#logFields;
+    this.parent[block] = NONE;
+    this.childRoot[block] = NONE;
+    this.above[block] = NONE;
+    this.lower[block] = NONE;
+    this.higher[block] = NONE;
+    this.nextSibling[block] = NONE;
+    this.previousSibling[block] = NONE;
+    for (let lifecycle = 0; lifecycle < this.numLifecycles; lifecycle++) this.setFirstPage(block, lifecycle, NONE);
+    return block;
   }
 
   #storeTokens(block: BlockId, tokens: TokenBuffer, offset: number, count: number): void {
     const { values } = tokens;
-    const base = block * this.tokensPerBlock;
+    const base = this.#tokensBegin(block);
     const mine = this.#tokens;
     // By hand: a view for every block would be garbage.
     for (let i = 0; i < count; i++) mine[base + i] = values[offset + i];
@@ -214,21 +246,28 @@ export class BlockTable {
   }
 
   #grow(blocks: number): void {
-    this.parent = grownColumn(this.parent, blocks, NONE);
-    this.ordinal = grownColumn(this.ordinal, blocks);
-    this.numTokens = grownColumn(this.numTokens, blocks);
-    this.#indexed = grownColumn(this.#indexed, blocks);
-    this.hash = grownColumn(this.hash, blocks);
-    this.pathHash = grownColumn(this.pathHash, blocks);
-    this.generation = grownColumn(this.generation, blocks);
-    this.childRoot = grownColumn(this.childRoot, blocks, NONE);
-    this.above = grownColumn(this.above, blocks, NONE);
-    this.lower = grownColumn(this.lower, blocks, NONE);
-    this.higher = grownColumn(this.higher, blocks, NONE);
-    this.nextSibling = grownColumn(this.nextSibling, blocks, NONE);
-    this.previousSibling = grownColumn(this.previousSibling, blocks, NONE);
-    this.numPages = grownColumn(this.numPages, blocks);
-    this.#firstPage = grownColumn(this.#firstPage, blocks * this.numLifecycles, NONE);
+    this.#setRecords(grownColumn(this.#records, blocks << this.#logFields));
     this.#tokens = grownColumn(this.#tokens, blocks * this.tokensPerBlock);
+  }
+
+  #setRecords(records: Int32Array): void {
+    this.#records = records;
+    let field = 0;
+    const next = () => records.subarray(field++);
+    this.parent = next();
+    this.childRoot = next();
+    this.nextSibling = next();
+    this.previousSibling = next();
+    this.generation = new Uint32Array(records.buffer).subarray(field++);
+    this.numPages = next();
+    this.pathHash = next();
+    this.ordinal = next();
+    this.numTokens = next();
+    this.#indexed = next();
+    this.above = next();
+    this.lower = next();
+    this.higher = next();
+    this.hash = next();
+    this.#firstPage = next();
   }
 }

@@ -2,8 +2,8 @@ import { defineCacheConfig } from '@bufferwise/core-policy';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CostAwareQueue } from '../../src/eviction/cost-aware-queue.ts';
-import type { EvictionView } from '../../src/eviction/eviction-view.ts';
 import { LruQueue } from '../../src/eviction/lru-queue.ts';
+import type { NumberedPages } from '../../src/eviction/numbered-pages.ts';
 import {
   type EvictablePages,
   type EvictionChoice,
@@ -13,7 +13,50 @@ import {
   KvCacheManager,
   MemoryTierStore,
 } from '../../src/index.ts';
+import { pageAt, rowOf } from '../../src/page/page-table.ts';
 import { full, type LayerShape, type ModelOptions, model, recurrent, windowed } from '../support/stage.ts';
+
+/** One of our own queues as a policy of the caller: by numbers, not by ids. */
+class Numbered implements EvictionPolicy {
+  readonly #queue: CostAwareQueue | LruQueue;
+
+  constructor(queue: CostAwareQueue | LruQueue) {
+    this.#queue = queue;
+  }
+
+  get count(): number {
+    return this.#queue.count;
+  }
+
+  push(page: number): void {
+    this.#queue.push(pageAt(page));
+  }
+
+  remove(page: number): void {
+    this.#queue.remove(pageAt(page));
+  }
+
+  first(): number {
+    const page = this.#queue.first();
+    return page === -1 ? -1 : rowOf(page);
+  }
+
+  *[Symbol.iterator](): Iterator<number> {
+    for (const page of this.#queue) yield rowOf(page);
+  }
+
+  reused(page: number): void {
+    if (this.#queue instanceof CostAwareQueue) this.#queue.reused(pageAt(page));
+  }
+
+  wanted(group: number, contentHash: number): boolean {
+    return this.#queue instanceof CostAwareQueue && this.#queue.wanted(group, contentHash);
+  }
+
+  becameLeaf(page: number): void {
+    if (this.#queue instanceof CostAwareQueue) this.#queue.becameLeaf(pageAt(page));
+  }
+}
 
 /** Asks another policy, and checks it and the manager against a list that it keeps itself. */
 class Witness implements EvictionPolicy {
@@ -115,9 +158,9 @@ async function live(
   const witnesses: Witness[] = [];
   let now = 0;
   const eviction: EvictionChoice = (pages) => {
-    const view = pages as EvictionView;
-    const policy = inner === 'lru' ? new LruQueue(view.table) : new CostAwareQueue(view);
-    const witness = new Witness(policy, pages, inner === 'cost-aware');
+    const { view } = pages as NumberedPages;
+    const queue = inner === 'lru' ? new LruQueue(view.table) : new CostAwareQueue(view);
+    const witness = new Witness(new Numbered(queue), pages, inner === 'cost-aware');
     witnesses.push(witness);
     return witness;
   };
