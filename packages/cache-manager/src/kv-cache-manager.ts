@@ -225,8 +225,8 @@ export class KvCacheManager {
 
   /**
    * Keeps the longest published prefix of `tokens` from being evicted until the pin is released: what every group needs to continue
-   * there. Pins may overlap. Without partial reuse the partial block at the end may still give way to a longer one with the same
-   * beginning.
+   * there. Pins may overlap. Without partial reuse, pin whole blocks: a partial one at the end may still give way to a longer one
+   * with the same beginning.
    *
    * @returns null when all pins together would hold more than `maxPinnedShare` of some pool; nothing has changed then
    * @throws {TokenError} on anything that is no token; {StateError} on a bad scope or duration, or after `close`
