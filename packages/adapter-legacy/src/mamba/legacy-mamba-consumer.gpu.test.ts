@@ -1,0 +1,29 @@
+import { describeConsumer } from '@bufferwise/adapter-kit/conformance/consumer';
+import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
+import { mambaHarness, mambaMix, SHAPE } from '../testing/mamba-harness.ts';
+import type { LegacyMambaLayer } from './mamba-layer.ts';
+
+const device = await requestTestDevice();
+
+const first: LegacyMambaLayer = { layerId: 0, ...SHAPE };
+const second: LegacyMambaLayer = { layerId: 1, ...SHAPE };
+const third: LegacyMambaLayer = { layerId: 2, ...SHAPE };
+
+// Without a tolerance: wherever a sequence is cut, and whatever it is packed with, the kernels give the same bits.
+describeConsumer(
+  'legacy Mamba',
+  mambaHarness(device, [
+    mambaMix('two layers a group, required', [first, second]),
+    mambaMix('two layers a group with a ring, required', [first, second], { rows: 8, maxTokens: 4 }),
+    mambaMix('one layer a group, required, optional and private', [
+      first,
+      { ...second, reusePolicy: 'optional' },
+      { ...third, reusePolicy: 'private' },
+    ]),
+    mambaMix(
+      'private with a ring, state and tail in pools of their own',
+      [{ ...first, reusePolicy: 'private', coalescingGroups: { ssm_state: 'state', conv_state: 'tail' } }],
+      { rows: 8, maxTokens: 4 },
+    ),
+  ]),
+);
