@@ -14,6 +14,10 @@ export interface LegacyAttentionLayer {
   readonly headDim: number;
   /** Factor of the product of query and key. Default `1 / sqrt(headDim)`. */
   readonly scale?: number;
+  /** When given, a score s becomes `softCap * tanh(s / softCap)`. Above 0. */
+  readonly softCap?: number;
+  /** `[numQueryHeads]`: a score of nothing for each query head, that takes its part of the weights. Default: there is none. */
+  readonly sinkScores?: ArrayLike<number>;
   /** Tokens, at least 1. Default: no window. */
   readonly slidingWindowSize?: number;
   /** First tokens that stay visible in spite of the window. Default 0. */

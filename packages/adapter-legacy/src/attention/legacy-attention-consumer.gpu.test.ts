@@ -28,11 +28,11 @@ describeConsumer(
   attentionHarness(
     device,
     [
-      attentionMix('two layers in a group, required', [full, windowed, windowedAlike]),
+      attentionMix('two layers in a group, required', [windowed, windowedAlike]),
       attentionMix('full required, window optional, sinks private', [
         full,
-        { ...windowed, reusePolicy: 'optional' },
-        { ...sinks, reusePolicy: 'private' },
+        { ...windowed, reusePolicy: 'optional', softCap: 5 },
+        { ...sinks, reusePolicy: 'private', sinkScores: [0.5, -1] },
       ]),
       attentionMix('f16, full optional, sinks required', [
         { ...full, storage: 'f16', reusePolicy: 'optional' },
@@ -47,12 +47,7 @@ describeConsumer(
   'legacy attention in int8',
   attentionHarness(
     device,
-    [
-      attentionMix('window required, full private', [
-        { ...windowed, storage: 'int8' },
-        { ...full, storage: 'int8', reusePolicy: 'private' },
-      ]),
-    ],
+    [attentionMix('optional', [{ ...windowed, storage: 'int8', reusePolicy: 'optional' }])],
     INT8_TOLERANCE,
   ),
 );
@@ -142,7 +137,6 @@ describe('a step', () => {
     const consumer = consumerOf(layers);
     const manager = startEngine(consumer, new DirtyWebGpuDevice(device), { scratch });
     const outputs = new LayerOutputs(device, HEADS.numQueryHeads * HEADS.headDim);
-    consumer.bind(manager.layout, { scratch });
     const pages = new StepPages(manager.layout, tablesOf === 'few' ? consumer.tableBuffers : manager.bufferGrouping.flat());
     const kv = manager.createKvCache();
     expect(await kv.resume()).toBe(true);
@@ -178,6 +172,78 @@ describe('a step', () => {
     expect(few.values).toEqual(all.values);
     // One a group: full, window, sinks. With scratch one a windowed layer, and one more for the pool of the scales.
     expect(few.rows).toBe(scratch ? 5 : 3);
+  });
+
+  test.each(['f32', 'f16', 'int8'] as const)(
+    'writes nothing into blocks that were lent, though their tokens are given again (%s)',
+    async (storage) => {
+      // Layer 0 was matched up to token 9, layer 1 is filled again. Other rows come for the same tokens than before.
+      const consumer = consumerOf([
+        { ...full, storage },
+        { ...windowed, storage, reusePolicy: 'private' },
+      ]);
+      const pageDevice = new DirtyWebGpuDevice(device);
+      const manager = startEngine(consumer, pageDevice);
+      consumer.bind(manager.layout);
+      const outputs = new LayerOutputs(device, HEADS.numQueryHeads * HEADS.headDim);
+      const pages = new StepPages(manager.layout, consumer.tableBuffers);
+      const kv = manager.createKvCache();
+      await kv.resume();
+      kv.resize(12);
+      pages.fill([kv], 3);
+      const run = (seed: number, start: number, numTokens: number, matched: number) => {
+        const requests = [{ start, numTokens, matched, reusedGroups: new Set(matched > 0 ? [manager.getLayerGroupId(0)] : []) }];
+        const compute = context.step('test');
+        const seeds = Uint32Array.from({ length: numTokens }, (_, i) => seed + i);
+        consumer.record(
+          { requests, pages, poolMemory: manager.poolMemory.bind(manager) },
+          attentionWork(compute, seeds, outputs),
+        );
+        compute.submit();
+      };
+      /** Bytes of each block of a layer, all its buffers. */
+      const blocksOf = async (layerId: number) => {
+        const slots = kv.basePageIndices(manager.getLayerGroupId(layerId));
+        const memories = new Set(consumer.layers[layerId].buffers.map(({ role }) => manager.poolMemory(layerId, role)));
+        const blocks = Array.from(slots, () => [] as number[]);
+        for (const memory of memories) {
+          const bytes = new Uint8Array(slots.length * memory.spec.slotBytes);
+          await pageDevice.readSlots(memory, slots, bytes);
+          blocks.forEach((block, i) => {
+            block.push(...bytes.subarray(i * memory.spec.slotBytes, (i + 1) * memory.spec.slotBytes));
+          });
+        }
+        return blocks;
+      };
+      run(100, 0, 9, 0);
+      const before = [await blocksOf(0), await blocksOf(1)];
+      run(500, 2, 9, 9);
+      const after = [await blocksOf(0), await blocksOf(1)];
+      const same = (layerId: number) =>
+        before[layerId].map((block, i) => block.every((byte, at) => byte === after[layerId][i][at]));
+      expect(same(0)).toEqual([true, true, false]);
+      expect(same(1)).toEqual([false, false, false]);
+      await manager.close({ force: true });
+      consumer.close();
+    },
+  );
+
+  test('with scratch is refused when it was bound without', async () => {
+    const consumer = consumerOf([windowed]);
+    const manager = startEngine(consumer, new DirtyWebGpuDevice(device), { scratch: true });
+    consumer.bind(manager.layout);
+    const kv = manager.createKvCache();
+    await kv.resume();
+    kv.resize(24);
+    const pages = new StepPages(manager.layout, manager.bufferGrouping.flat());
+    pages.fill([kv], 6);
+    const requests = [{ start: 0, numTokens: 24, matched: 0, reusedGroups: new Set<never>() }];
+    const compute = context.step('refused');
+    expect(() => consumer.begin({ requests, pages, poolMemory: manager.poolMemory.bind(manager) }, compute)).toThrow(
+      expect.objectContaining({ code: 'step-refused', message: expect.stringMatching(/bound without.*scratch: true/) }),
+    );
+    expect(compute.submit().uploadedBytes).toBe(0);
+    await manager.close({ force: true });
   });
 
   test("of somebody else's layer is refused", async () => {

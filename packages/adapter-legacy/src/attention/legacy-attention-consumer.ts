@@ -1,10 +1,4 @@
-import {
-  AdapterError,
-  type BindOptions,
-  type ConsumerAdapter,
-  type ConsumerStep,
-  type ReplayPlan,
-} from '@bufferwise/adapter-kit';
+import type { BindOptions, ConsumerAdapter, ConsumerStep, ReplayPlan } from '@bufferwise/adapter-kit';
 import type { GroupReuseStatus } from '@bufferwise/cache-manager';
 import type { BufferId, LayerConfig, LayerGroupId } from '@bufferwise/core-policy';
 import {
@@ -90,6 +84,7 @@ export class LegacyAttentionConsumer implements ConsumerAdapter<LegacyAttentionW
   readonly #bound = new BoundLayout(this.name);
   #sources: ReadonlyMap<LayerGroupId, BufferId> = new Map();
   #tableBuffers: readonly BufferId[] = [];
+  #takesScratch = false;
 
   /** @throws {KernelError} `kernel-dispatch` when the kernels do not serve the shape of a layer */
   constructor(context: ComputeContext, { layers, tokensPerBlock }: LegacyAttentionOptions) {
@@ -97,8 +92,9 @@ export class LegacyAttentionConsumer implements ConsumerAdapter<LegacyAttentionW
     this.#tokensPerBlock = tokensPerBlock;
     const byShape = new Map<string, PagedAttention>();
     for (const layer of layers) {
-      const { numQueryHeads, numKvHeads, headDim, scale, storage } = layer;
-      const shape = { numQueryHeads, numKvHeads, headDim, scale, storage };
+      const { numQueryHeads, numKvHeads, headDim, scale, softCap, sinkScores, storage } = layer;
+      const learnedSinks = sinkScores !== undefined;
+      const shape = { numQueryHeads, numKvHeads, headDim, scale, softCap, learnedSinks, storage };
       const key = JSON.stringify(shape);
       const attention = byShape.get(key) ?? new PagedAttention(context, shape);
       byShape.set(key, attention);
@@ -133,6 +129,7 @@ export class LegacyAttentionConsumer implements ConsumerAdapter<LegacyAttentionW
     const bySource = [...sources.values()].filter(({ layerId, role }) => !byLayer.has(`${layerId} ${role}`));
     this.#sources = sources;
     this.#tableBuffers = [...bySource, ...byLayer.values()];
+    this.#takesScratch = options.scratch ?? false;
     this.#bound.set(layout);
   }
 
@@ -152,10 +149,13 @@ export class LegacyAttentionConsumer implements ConsumerAdapter<LegacyAttentionW
   /**
    * Uploads what the layers of a step share, and returns what records one.
    *
-   * @throws {AdapterError} `step-refused` before `bind`, `plugin-closed`
+   * @throws {AdapterError} `step-refused` before `bind`, for tables of another layout or of other requests, and for scratch when it was
+   *   bound without; `plugin-closed`. {StateError} when the tables lack one of `tableBuffers`. Nothing was uploaded then
    */
   begin(step: ConsumerStep, compute: ComputeStep): LegacyAttentionStep {
-    const layout = this.#bound.open();
+    const layout = this.#bound.getFor(step);
+    for (const { layerId, role } of this.#tableBuffers) step.pages.rowsAt(layerId, role);
+    if (!this.#takesScratch) this.#checkNoScratch(step);
     const tables = new LayerTables(layout, step, compute, this.#sources);
     const tokens = new StepTokens(step.requests, compute);
     return { layer: (layerId, rows) => this.#record(layout, tables, tokens, compute, layerId, rows) };
@@ -180,9 +180,7 @@ export class LegacyAttentionConsumer implements ConsumerAdapter<LegacyAttentionW
     rows: LegacyAttentionRows,
   ): void {
     const compiled = this.#compiled.get(layerId);
-    if (compiled === undefined) {
-      throw new AdapterError('step-refused', `${this.name} has no layer ${layerId}; give it to the constructor`);
-    }
+    if (compiled === undefined) throw this.#bound.refused(`it has no layer ${layerId}; give it to the constructor`);
     const { layer, attention } = compiled;
     const groupId = layout.lifecycles.getLayerGroupId(layerId);
     for (const [role, written] of [
@@ -193,7 +191,7 @@ export class LegacyAttentionConsumer implements ConsumerAdapter<LegacyAttentionW
       else write(compute, layer, tables, tokens, groupId, role, written);
     }
     const { queries, output } = rows;
-    const { slidingWindowSize, numSinkTokens } = layer;
+    const { slidingWindowSize, numSinkTokens, sinkScores } = layer;
     const operands = {
       keys: kvPages(layer, tables, 'key'),
       values: kvPages(layer, tables, 'value'),
@@ -203,10 +201,22 @@ export class LegacyAttentionConsumer implements ConsumerAdapter<LegacyAttentionW
       contextLength: tokens.queries.contextLength,
       output,
       numRequests: tokens.queries.numRequests,
+      sinkScores,
       ...(slidingWindowSize === undefined ? {} : { slidingWindowSize, numSinkTokens }),
     };
     if (tokens.oneTokenEach) attention.decode(compute, { ...operands, maxContextLength: tokens.maxContextLength });
     else attention.prefill(compute, { ...operands, numTokens: tokens.numTokens, queryStart: tokens.queries.queryStart });
+  }
+
+  /** Blocks of scratch may cross slots in a layout that was bound without, and nobody has looked. */
+  #checkNoScratch({ pages, requests }: ConsumerStep): void {
+    for (const { layerId, role } of this.#sources.values()) {
+      const request = requests.findIndex((_, i) => pages.scratchRange(layerId, role, i) !== null);
+      if (request >= 0)
+        throw this.#bound.refused(
+          `request ${request} has scratch blocks, and it was bound without; call \`bind\` with \`scratch: true\``,
+        );
+    }
   }
 
   #attentions(): ReadonlySet<PagedAttention> {

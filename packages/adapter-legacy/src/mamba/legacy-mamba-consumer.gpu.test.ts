@@ -13,17 +13,16 @@ const third: LegacyMambaLayer = { layerId: 2, ...SHAPE };
 describeConsumer(
   'legacy Mamba',
   mambaHarness(device, [
-    mambaMix('two layers a group, required', [first, second]),
-    mambaMix('two layers a group with a ring, required', [first, second], { rows: 8, maxTokens: 4 }),
-    mambaMix('one layer a group, required, optional and private', [
+    mambaMix('two layers in a group, required', [first, second]),
+    mambaMix(
+      'with a ring, required, state and tail in pools of their own',
+      [{ ...first, coalescingGroups: { ssm_state: 'state', conv_state: 'tail' } }],
+      { rows: 8, maxTokens: 4 },
+    ),
+    mambaMix('a layer each required, optional and private', [
       first,
       { ...second, reusePolicy: 'optional' },
       { ...third, reusePolicy: 'private' },
     ]),
-    mambaMix(
-      'private with a ring, state and tail in pools of their own',
-      [{ ...first, reusePolicy: 'private', coalescingGroups: { ssm_state: 'state', conv_state: 'tail' } }],
-      { rows: 8, maxTokens: 4 },
-    ),
   ]),
 );

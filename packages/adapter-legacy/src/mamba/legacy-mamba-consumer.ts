@@ -105,6 +105,7 @@ export class LegacyMambaConsumer implements ConsumerAdapter<LegacyMambaWork> {
   bind(layout: StorageLayout, options: BindOptions = {}): void {
     this.#bound.checkOpen();
     checkLegacyLayout(this, undefined, layout, options);
+    if (this.#ring !== undefined) this.#checkRings(layout);
     const sources = new Map<LayerGroupId, BufferId>();
     for (const { layerId, buffers } of this.layers) {
       const groupId = layout.lifecycles.getLayerGroupId(layerId);
@@ -130,11 +131,12 @@ export class LegacyMambaConsumer implements ConsumerAdapter<LegacyMambaWork> {
    * @param cursors where each request is in its ring. With them all requests replay, at most `ring.maxTokens` tokens each; afterwards the
    *   engine moves them on by `afterReplay` of `@bufferwise/gpu-kernels`. A request begins with `{ position, length: 0 }`. Left out: the
    *   state itself is moved on, and rings must be empty: `settle` first
-   * @throws {AdapterError} `step-refused` before `bind`, for cursors without a ring, and for cursors that do not fit the requests;
+   * @throws {AdapterError} `step-refused` before `bind`, for tables of another layout or of other requests, for cursors without a ring,
+   *   and for cursors that do not fit the requests;
    *   {KernelError} `kernel-dispatch` when tokens do not fit the ring; `plugin-closed`
    */
   begin(step: ConsumerStep, compute: ComputeStep, cursors?: readonly ReplayCursor[]): LegacyMambaStep {
-    const layout = this.#bound.open();
+    const layout = this.#bound.getFor(step);
     if (cursors !== undefined) {
       this.#checkCursors(step, cursors);
       const counts = step.requests.map(({ numTokens }) => numTokens);
@@ -159,15 +161,15 @@ export class LegacyMambaConsumer implements ConsumerAdapter<LegacyMambaWork> {
   }
 
   /**
-   * Brings the state of every request up to its ring, and computes no token: before a step without cursors, a commit that takes a
-   * snapshot, or a suspension. Each layer is recorded as in a step; of its rows nothing is read or written. Cursors then have
-   * length 0: `afterReplay(cursor, true, 0)`.
+   * Brings the state of every request up to its ring, and computes no token: before a step without cursors, and before a commit that
+   * takes a snapshot (commit with `snapshot: false` in between). Each layer is recorded as in a step; of its rows nothing is read or
+   * written. Cursors then have length 0: `afterReplay(cursor, true, 0)`.
    *
    * @param step whose requests are the ones to settle; their tokens do not count
    * @throws {AdapterError} as `begin`
    */
   settle(step: ConsumerStep, compute: ComputeStep, cursors: readonly ReplayCursor[]): LegacyMambaStep {
-    const layout = this.#bound.open();
+    const layout = this.#bound.getFor(step);
     this.#checkCursors(step, cursors);
     return this.#replayStep(layout, step, compute, cursors, new Uint32Array(cursors.length), true);
   }
@@ -209,24 +211,30 @@ export class LegacyMambaConsumer implements ConsumerAdapter<LegacyMambaWork> {
   }
 
   #checkCursors({ requests }: ConsumerStep, cursors: readonly ReplayCursor[]): void {
-    if (this.#ring === undefined) throw this.#refused('it was made without a ring, and cursors are places in one');
+    if (this.#ring === undefined) throw this.#bound.refused('it was made without a ring, and cursors are places in one');
     if (cursors.length !== requests.length)
-      throw this.#refused(`${requests.length} requests have ${cursors.length} cursors; give each one`);
+      throw this.#bound.refused(`${requests.length} requests have ${cursors.length} cursors; give each one`);
     requests.forEach(({ start, matched }, i) => {
       if (cursors[i].position !== start)
-        throw this.#refused(`request ${i} starts at ${start}, and its cursor is at ${cursors[i].position}`);
+        throw this.#bound.refused(`request ${i} starts at ${start}, and its cursor is at ${cursors[i].position}`);
       if (start < matched)
-        throw this.#refused(`request ${i} gives tokens again from ${start} on; do that in a step without cursors`);
+        throw this.#bound.refused(`request ${i} gives tokens again from ${start} on; do that in a step without cursors`);
     });
+  }
+
+  /** A step from the ring writes state and ring in one dispatch, to which WebGPU binds no memory twice. */
+  #checkRings(layout: StorageLayout): void {
+    for (const { layerId } of this.layers) {
+      const [state, ring] = [layout.bufferAttr(layerId, 'ssm_state'), layout.bufferAttr(layerId, 'replay_ring')];
+      if (state.poolGroup !== ring.poolGroup || state.pool !== ring.pool) continue;
+      const message = `${this.name} cannot read this layout: state and replay ring of layer ${layerId} share a slot, and one dispatch writes both; give them coalescing groups of their own`;
+      throw new AdapterError('layout-refused', message);
+    }
   }
 
   #layer(layerId: number): LegacyMambaLayer {
     const layer = this.#byId.get(layerId);
-    if (layer === undefined) throw this.#refused(`it has no layer ${layerId}; give it to the constructor`);
+    if (layer === undefined) throw this.#bound.refused(`it has no layer ${layerId}; give it to the constructor`);
     return layer;
-  }
-
-  #refused(why: string): AdapterError {
-    return new AdapterError('step-refused', `${this.name} cannot do this step: ${why}`);
   }
 }

@@ -9,7 +9,7 @@ export interface LegacyMambaLayer extends Readonly<Mamba2Shape> {
   readonly layerId: number;
   /** Of the whole layer. Default `required`. */
   readonly reusePolicy?: ReusePolicy;
-  /** By role: buffers of different groups never share a slot. */
+  /** By role: buffers of different groups never share a slot. Default of the ring: `replay_ring`, as it must not share one with the state. */
   readonly coalescingGroups?: Readonly<Partial<Record<LegacyMambaRole, string>>>;
 }
 
@@ -27,7 +27,7 @@ export function mambaLayerConfig(layer: LegacyMambaLayer, ring: ReplayRing | und
   const { layerId, reusePolicy, coalescingGroups = {} } = layer;
   const { stateWords, numChannels } = mamba2Layout(layer);
   const buffer = (role: LegacyMambaRole, words: number): BufferConfig => {
-    const coalescingGroup = coalescingGroups[role];
+    const coalescingGroup = coalescingGroups[role] ?? (role === 'replay_ring' ? role : undefined);
     return { role, size: 4 * words, ...(coalescingGroup === undefined ? {} : { coalescingGroup }) };
   };
   return {

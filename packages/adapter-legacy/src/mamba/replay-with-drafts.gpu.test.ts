@@ -1,7 +1,7 @@
 import { StepPages } from '@bufferwise/adapter-kit';
 import { defineCacheConfig, type LayerConfig } from '@bufferwise/core-policy';
 import { ComputeContext } from '@bufferwise/gpu-kernels';
-import { StorageLayout } from '@bufferwise/scratch-allocator';
+import { type PageSource, StorageLayout } from '@bufferwise/scratch-allocator';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { describe, expect, test } from 'vitest';
 import { SHAPE } from '../testing/mamba-harness.ts';
@@ -109,10 +109,12 @@ describe('decoding from the ring', () => {
   });
 
   test('refuses cursors without a ring, for other requests, at other positions, and before a match', async () => {
+    const nobody: PageSource = { basePageIndices: () => new Int32Array(), ssmBlockBaseIndex: () => -1, scratch: () => null };
     const bound = (ring?: typeof RING) => {
       const consumer = new LegacyMambaConsumer(context, { layers, ring });
-      consumer.bind(layoutOf(consumer.layers));
-      return consumer;
+      const layout = layoutOf(consumer.layers);
+      consumer.bind(layout);
+      return { consumer, pages: new StepPages(layout, []) };
     };
     const request = { start: 6, numTokens: 1, matched: 0, reusedGroups: new Set<never>() };
     const refusals = [
@@ -121,8 +123,9 @@ describe('decoding from the ring', () => {
       [bound(RING), [request], [{ position: 5, length: 0 }], /request 0 starts at 6, and its cursor is at 5/],
       [bound(RING), [{ ...request, matched: 9 }], [{ position: 6, length: 0 }], /gives tokens again from 6 on/],
     ] as const;
-    for (const [consumer, requests, cursors, reason] of refusals) {
-      const step = { requests, pages: new StepPages(layoutOf(consumer.layers), []), poolMemory: () => expect.unreachable() };
+    for (const [{ consumer, pages }, requests, cursors, reason] of refusals) {
+      pages.fill(Array(requests.length).fill(nobody), 1);
+      const step = { requests, pages, poolMemory: () => expect.unreachable() };
       const compute = context.step('refused');
       for (const call of [() => consumer.begin(step, compute, cursors), () => consumer.settle(step, compute, cursors)]) {
         expect(call).toThrow(expect.objectContaining({ code: 'step-refused', message: expect.stringMatching(reason) }));
@@ -155,6 +158,23 @@ describe('before there is page memory', () => {
     const error = refusedStart(device, consumerOf(), { layers: longer.layers });
     expect(error).toMatchObject({ code: 'layout-refused' });
     expect((error as Error).message).toMatch(/buffer replay_ring of layer 0 has pages of/);
+  });
+
+  test('a ring that shares a slot with its state is refused, and by default it does not', () => {
+    // State and ring have 192 words each.
+    const shape = { layerId: 0, numHeads: 4, headDim: 4, stateSize: 12, numGroups: 1, convWidth: 4 } as const;
+    const make = (coalescingGroups: LegacyMambaLayer['coalescingGroups']) =>
+      new LegacyMambaConsumer(context, { layers: [{ ...shape, coalescingGroups }], ring: { rows: 6, maxTokens: 3 } });
+    const together = make({ ssm_state: 'one', replay_ring: 'one' });
+    const error = refusedStart(device, together, {});
+    expect(error).toMatchObject({
+      code: 'layout-refused',
+      message: expect.stringMatching(/state and replay ring of layer 0 share a slot/),
+    });
+    const apart = make({});
+    const layout = layoutOf(apart.layers);
+    expect(layout.pageStride(0, 'ssm_state')).toBe(layout.pageStride(0, 'replay_ring'));
+    apart.bind(layout);
   });
 
   test('the ring has the policy of its layer, and is not private by default', () => {

@@ -25,7 +25,10 @@ export function startEngine(
     ...(scratch ? { swaScratchReuse: {} } : {}),
   });
   consumer.bind(StorageLayout.fromConfig(config), { scratch });
-  return new KvCacheManager({ config, device: pages, debugChecks: true });
+  const manager = new KvCacheManager({ config, device: pages, debugChecks: true });
+  // Once more, now that there is a manager: tables are made with its own layout.
+  consumer.bind(manager.layout, { scratch });
+  return manager;
 }
 
 /** What such a start ends with where the consumer refuses: its error. Throws when it does not, or when there is page memory by then. */
