@@ -4,7 +4,7 @@ import type { LayerConfig, LayerGroupId } from '@bufferwise/core-policy';
 import type { StorageLayout } from '@bufferwise/scratch-allocator';
 
 /** The groups of a consumer's layers, one for each layer. Bound layouts have no split layer of its. */
-export function groupsOf(layout: StorageLayout, layers: readonly LayerConfig[]): ReadonlySet<LayerGroupId> {
+function groupsOf(layout: StorageLayout, layers: readonly LayerConfig[]): ReadonlySet<LayerGroupId> {
   return new Set(layers.map(({ layerId }) => layout.lifecycles.getLayerGroupId(layerId)));
 }
 

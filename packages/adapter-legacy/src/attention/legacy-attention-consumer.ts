@@ -154,6 +154,7 @@ export class LegacyAttentionConsumer implements ConsumerAdapter<LegacyAttentionW
    */
   begin(step: ConsumerStep, compute: ComputeStep): LegacyAttentionStep {
     const layout = this.#bound.getFor(step);
+    // Asked before anything is uploaded, as it throws where the step has no such table.
     for (const { layerId, role } of this.#tableBuffers) step.pages.rowsAt(layerId, role);
     if (!this.#takesScratch) this.#checkNoScratch(step);
     const tables = new LayerTables(layout, step, compute, this.#sources);
