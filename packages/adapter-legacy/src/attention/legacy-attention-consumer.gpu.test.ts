@@ -4,10 +4,10 @@ import { AmbiguousLayerError, type LayerConfig, type ReusePolicy } from '@buffer
 import { ComputeContext } from '@bufferwise/gpu-kernels';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { describe, expect, test } from 'vitest';
-import { attentionHarness, attentionMix, attentionWork, HEADS, TOKENS_PER_BLOCK } from '../testing/attention-harness.ts';
-import { DirtyWebGpuDevice } from '../testing/dirty-webgpu-device.ts';
-import { LayerOutputs } from '../testing/gpu-rows.ts';
-import { refusedStart, type StartOptions, startEngine } from '../testing/start-engine.ts';
+import { attentionHarness, attentionMix, attentionWork, HEADS, TOKENS_PER_BLOCK } from '../testing/attention-rig.ts';
+import { DirtyWebGpuDevice } from '../testing/dirty-device-rig.ts';
+import { LayerOutputs } from '../testing/rows-rig.ts';
+import { refusedStart, type StartOptions, startEngine } from '../testing/start-rig.ts';
 import type { LegacyAttentionLayer } from './attention-layer.ts';
 import { LegacyAttentionConsumer } from './legacy-attention-consumer.ts';
 

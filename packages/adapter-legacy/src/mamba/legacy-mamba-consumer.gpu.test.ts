@@ -1,6 +1,6 @@
 import { describeConsumer } from '@bufferwise/adapter-kit/conformance/consumer';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
-import { mambaHarness, mambaMix, SHAPE } from '../testing/mamba-harness.ts';
+import { mambaHarness, mambaMix, SHAPE } from '../testing/mamba-rig.ts';
 import type { LegacyMambaLayer } from './mamba-layer.ts';
 
 const device = await requestTestDevice();

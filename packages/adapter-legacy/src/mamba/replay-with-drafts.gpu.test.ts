@@ -4,9 +4,9 @@ import { ComputeContext } from '@bufferwise/gpu-kernels';
 import { type PageSource, StorageLayout } from '@bufferwise/scratch-allocator';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { describe, expect, test } from 'vitest';
-import { SHAPE } from '../testing/mamba-harness.ts';
-import { MambaRun } from '../testing/mamba-run.ts';
-import { refusedStart } from '../testing/start-engine.ts';
+import { SHAPE } from '../testing/mamba-rig.ts';
+import { MambaRun } from '../testing/mamba-run-rig.ts';
+import { refusedStart } from '../testing/start-rig.ts';
 import { LegacyMambaConsumer } from './legacy-mamba-consumer.ts';
 import type { LegacyMambaLayer } from './mamba-layer.ts';
 

@@ -3,9 +3,9 @@ import { ComputeContext, mamba2Layout, packHeadParams, type ReplayRing } from '@
 import { storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import { LegacyMambaConsumer, type LegacyMambaRows, type LegacyMambaWork } from '../mamba/legacy-mamba-consumer.ts';
 import { type LegacyMambaLayer, mambaLayerConfig } from '../mamba/mamba-layer.ts';
-import { concatenated, TOKENS_PER_BLOCK } from './attention-harness.ts';
-import { DirtyWebGpuDevice } from './dirty-webgpu-device.ts';
-import { activations, LayerOutputs, uploadedRows } from './gpu-rows.ts';
+import { concatenated, TOKENS_PER_BLOCK } from './attention-rig.ts';
+import { DirtyWebGpuDevice } from './dirty-device-rig.ts';
+import { activations, LayerOutputs, uploadedRows } from './rows-rig.ts';
 
 /** Sizes that all Mamba layers of the tests have. */
 export const SHAPE = { numHeads: 2, headDim: 16, stateSize: 16, numGroups: 1, convWidth: 4 } as const;

@@ -2,8 +2,8 @@ import type { ConsumerHarness, ConsumerMix } from '@bufferwise/adapter-kit/confo
 import { ComputeContext } from '@bufferwise/gpu-kernels';
 import { attentionLayerConfig, type LegacyAttentionLayer } from '../attention/attention-layer.ts';
 import { LegacyAttentionConsumer, type LegacyAttentionWork } from '../attention/legacy-attention-consumer.ts';
-import { DirtyWebGpuDevice } from './dirty-webgpu-device.ts';
-import { activations, LayerOutputs, uploadedRows } from './gpu-rows.ts';
+import { DirtyWebGpuDevice } from './dirty-device-rig.ts';
+import { activations, LayerOutputs, uploadedRows } from './rows-rig.ts';
 
 export const TOKENS_PER_BLOCK = 4;
 /** Sizes that all attention layers of the tests have. */

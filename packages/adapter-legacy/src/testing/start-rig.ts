@@ -2,8 +2,8 @@ import type { ConsumerAdapter } from '@bufferwise/adapter-kit';
 import { KvCacheManager } from '@bufferwise/cache-manager';
 import { defineCacheConfig, type LayerConfig } from '@bufferwise/core-policy';
 import { StorageLayout } from '@bufferwise/scratch-allocator';
-import { TOKENS_PER_BLOCK } from './attention-harness.ts';
-import { DirtyWebGpuDevice } from './dirty-webgpu-device.ts';
+import { TOKENS_PER_BLOCK } from './attention-rig.ts';
+import { DirtyWebGpuDevice } from './dirty-device-rig.ts';
 
 export interface StartOptions {
   /** What the manager is told of. Default: the layers of the consumer. */

@@ -4,10 +4,10 @@ import type { LayerGroupId } from '@bufferwise/core-policy';
 import { afterReplay, ComputeContext, type ReplayCursor, type ReplayRing, settlesRing } from '@bufferwise/gpu-kernels';
 import { LegacyMambaConsumer } from '../mamba/legacy-mamba-consumer.ts';
 import type { LegacyMambaLayer } from '../mamba/mamba-layer.ts';
-import { TOKENS_PER_BLOCK } from './attention-harness.ts';
-import { DirtyWebGpuDevice } from './dirty-webgpu-device.ts';
-import { MambaInputs } from './mamba-harness.ts';
-import { startEngine } from './start-engine.ts';
+import { TOKENS_PER_BLOCK } from './attention-rig.ts';
+import { DirtyWebGpuDevice } from './dirty-device-rig.ts';
+import { MambaInputs } from './mamba-rig.ts';
+import { startEngine } from './start-rig.ts';
 
 /** A request of an engine that drafts: it keeps the cursor, as it alone knows which tokens it kept. */
 export interface DraftingRequest {
