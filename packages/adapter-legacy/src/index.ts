@@ -14,7 +14,7 @@ export {
   type LegacyAttentionWork,
 } from './attention/legacy-attention-consumer.ts';
 // Lookups by layer
-export { type BlockIndexRows, type BufferPlace, LegacyCacheView } from './legacy-cache-view.ts';
+export { type BlockIndexOptions, type BlockIndexRows, type BufferPlace, LegacyCacheView } from './legacy-cache-view.ts';
 // Mamba-2
 export {
   LegacyMambaConsumer,

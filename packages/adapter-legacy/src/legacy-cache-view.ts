@@ -10,6 +10,13 @@ export interface BlockIndexRows {
   readonly maxBlocks: number;
 }
 
+export interface BlockIndexOptions {
+  /** Columns. Default: the blocks of the longest request. */
+  readonly maxBlocks?: number;
+  /** At least `requests.length × maxBlocks` entries, used again. Default: a new array. */
+  readonly out?: Int32Array;
+}
+
 /** Where a layer's buffer lies. Slot s holds its page at byte `offset + s × stride` of the pool. */
 export interface BufferPlace {
   /** The pool. Another one after a tier was resized or a device lost: ask in every step. */
@@ -54,15 +61,13 @@ export class LegacyCacheView {
   /**
    * The blocks of a batch in one group of attention layers: one table for all layers and buffers of the group.
    *
-   * @param maxBlocks columns. Default: the blocks of the longest request
-   * @param out at least `requests.length × maxBlocks` entries, used again. Default: a new array
    * @throws {StateError} `not-attention`, `unknown-group`; {AdapterError} `step-refused` when a request has more blocks, `out` has no
    *   room, or a request has scratch in the group, where no index is right for all layers. Nothing is written then
    */
   blockIndices(
     requests: readonly PageSource[],
     groupId: LayerGroupId,
-    { maxBlocks, out }: { maxBlocks?: number; out?: Int32Array } = {},
+    { maxBlocks, out }: BlockIndexOptions = {},
   ): BlockIndexRows {
     const rows = requests.map((request) => request.basePageIndices(groupId));
     const columns = maxBlocks ?? rows.reduce((most, { length }) => Math.max(most, length), 0);
