@@ -1,12 +1,11 @@
 import { type ConsumerMix, describeConsumer } from '@bufferwise/adapter-kit/conformance/consumer';
-import type { PoolSpec } from '@bufferwise/cache-manager';
 import { REUSE_POLICIES, type ReusePolicy } from '@bufferwise/core-policy';
-import { WebGpuPageDevice, type WebGpuPoolMemory } from '@bufferwise/gpu-kernels';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { afterAll, vi } from 'vitest';
 import { AttentionConsumer } from './attention-consumer.ts';
 import { type AttentionLayer, attentionLayerConfig } from './attention-layer.ts';
 import { AttentionRig } from './attention-rig.ts';
+import { DirtyDevice } from './dirty-device.ts';
 
 // A software device on a busy machine takes its time; nothing here is about speed.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 });
@@ -16,15 +15,6 @@ const TOKENS_PER_BLOCK = 4;
 const device = await requestTestDevice();
 const rig = new AttentionRig(device);
 afterAll(() => rig.destroy());
-
-/** Memory as others left it: every byte 0xff, which is NaN to a float of any width. */
-class DirtyDevice extends WebGpuPageDevice {
-  override createPool(spec: PoolSpec): WebGpuPoolMemory {
-    const pool = super.createPool(spec);
-    device.queue.writeBuffer(pool.buffer, 0, new Uint8Array(pool.buffer.size).fill(0xff));
-    return pool;
-  }
-}
 
 interface AttentionMix extends ConsumerMix {
   readonly attention: readonly AttentionLayer[];
