@@ -6,7 +6,7 @@ import { mamba2Harness, TINY } from './mamba2-rig.ts';
 
 const device = await requestTestDevice();
 
-/** Two layers with every policy for state and tail. */
+/** Two layers with every policy for state and tail, and one whose tail is filled from less than everything. */
 function policyMixes(replay?: Mamba2Layer['replay']): Record<string, readonly Mamba2Layer[]> {
   const mixes: Record<string, readonly Mamba2Layer[]> = {};
   for (const ssm_state of REUSE_POLICIES)
@@ -17,6 +17,7 @@ function policyMixes(replay?: Mamba2Layer['replay']): Record<string, readonly Ma
         replay,
         policies: { ssm_state, conv_state },
       }));
+  mixes['one layer, tail private'] = [{ ...TINY, layerId: 1, replay, policies: { conv_state: 'private' } }];
   return mixes;
 }
 

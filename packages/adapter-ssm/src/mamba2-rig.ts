@@ -1,5 +1,5 @@
 import type { ConsumerAdapter, ConsumerStep } from '@bufferwise/adapter-kit';
-import type { ConsumerHarness, ConsumerMix } from '@bufferwise/adapter-kit/conformance/consumer';
+import type { ConsumerHarness } from '@bufferwise/adapter-kit/conformance/consumer';
 import type { PoolSpec } from '@bufferwise/cache-manager';
 import { ComputeContext, mamba2Layout, packHeadParams, WebGpuPageDevice, type WebGpuPoolMemory } from '@bufferwise/gpu-kernels';
 import { readF32, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
@@ -29,37 +29,18 @@ export class DirtyGpu extends WebGpuPageDevice {
   }
 }
 
-/** A mix of each list of layers, by what names it. */
-export class Mamba2Mixes {
-  readonly mixes: readonly ConsumerMix[];
-  readonly #layers: ReadonlyMap<string, readonly Mamba2Layer[]>;
-
-  constructor(context: ComputeContext, named: Readonly<Record<string, readonly Mamba2Layer[]>>) {
-    this.#layers = new Map(Object.entries(named));
-    this.mixes = Object.entries(named).map(([name, layers]) => {
-      const consumer = new Mamba2Consumer(context, { layers });
-      return { name, layers: consumer.layers };
-    });
-  }
-
-  layersOf({ name }: ConsumerMix): readonly Mamba2Layer[] {
-    return this.#layers.get(name) ?? [];
-  }
-}
-
-/** All that the conformance suite needs. */
+/** All that the conformance suite needs, with a mix for each list of layers. */
 export function mamba2Harness(
   device: GPUDevice,
   named: Readonly<Record<string, readonly Mamba2Layer[]>>,
 ): ConsumerHarness<Mamba2Work> {
   const context = ComputeContext.of(device);
-  const mixes = new Mamba2Mixes(context, named);
   const models = new Map<ConsumerAdapter<Mamba2Work>, StackedModel>();
   return {
-    mixes: mixes.mixes,
+    mixes: Object.entries(named).map(([name, layers]) => ({ name, layers: new Mamba2Consumer(context, { layers }).layers })),
     tolerance: TOLERANCE,
-    create(mix) {
-      const layers = mixes.layersOf(mix);
+    create({ name }) {
+      const layers = named[name];
       const consumer = new Mamba2Consumer(context, { layers });
       models.set(consumer, new StackedModel(device, layers));
       return consumer;

@@ -164,6 +164,18 @@ describe('a step that is told that no snapshot follows', () => {
   });
 });
 
+test('a ring that is as large as the state lies elsewhere', async () => {
+  const shape = { numHeads: 1, headDim: 4, stateSize: 5, numGroups: 1, convWidth: 3 };
+  const policies = { ssm_state: 'private', conv_state: 'private' } as const;
+  rig = new RequestRig(device, [{ ...shape, layerId: 0, replay: { rows: 2, maxTokens: 1 }, policies }]);
+  const [state, , ring] = rig.consumer.layers[0].buffers;
+  expect(ring.size).toBe(state.size);
+  const request = await rig.open(textOf(1, 30));
+  await rig.step([{ request, end: 8 }]);
+  for (let i = 0; i < 8; i++) await rig.step([short(request)]);
+  await requireCold(rig, request, 'a request');
+});
+
 describe('requests', () => {
   test('that take turns in steps of one shape stay apart', async () => {
     twoLayers({ rows: 6, maxTokens: 2 });
@@ -292,6 +304,20 @@ describe('matched tokens that are given again in several steps', () => {
       await requireCold(rig, request, `steps that end at ${ends}`);
       rig.commit(request, { snapshot: false });
       request.kv.close();
+    }
+  });
+
+  test('are the last ones, as many as the convolution looks back at, for the tail of the first layer alone', async () => {
+    rig = new RequestRig(device, [{ ...TINY, layerId: 0, replay: RING, policies: { conv_state: 'private' } }]);
+    const tokens = textOf(1, 50);
+    const owner = await rig.open(tokens);
+    await rig.step([{ request: owner, end: 30 }]);
+    rig.commit(owner);
+    for (const ends of [[28, 29, 30, 50], [29, 31, 50], [50]]) {
+      const request = await rig.open(tokens);
+      expect([request.matched, request.next]).toEqual([30, 27]);
+      for (const end of ends) await rig.step([{ request, end }]);
+      await requireCold(rig, request, `steps that end at ${ends}`);
     }
   });
 
