@@ -226,6 +226,22 @@ describe('requests', () => {
     },
   );
 
+  test('that begin again at token 0, as after the loss of a device, begin from zeros', async () => {
+    twoLayers(RING);
+    const request = await rig.open(textOf(1, 40));
+    await rig.step([{ request, end: 20 }]);
+    await rig.step([short(request, 4)]);
+    for (const first of [
+      { request, end: 30 },
+      { request, end: 3, snapshot: false },
+    ]) {
+      rig.rewind(request, 0);
+      await rig.step([first]);
+      await rig.step([short(request, 2)]);
+      await requireCold(rig, request, 'a request that began again');
+    }
+  });
+
   test('take their rings along when they are suspended', async () => {
     twoLayers(RING);
     const request = await rig.open(textOf(1, 60));
