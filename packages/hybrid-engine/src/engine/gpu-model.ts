@@ -1,13 +1,16 @@
 import type { KvCache, KvCacheManager } from '@bufferwise/cache-manager';
 import type { BufferId } from '@bufferwise/core-policy';
 import { ComputeContext, type ComputeStep, Readback, type StepData } from '@bufferwise/gpu-kernels';
+import type { LayerDescription, ModelDescription } from '../description/model-description.ts';
+import { dequantise } from '../gguf/dequantise.ts';
 import { recordEmbed } from '../model/dense/embed.ts';
 import { recordGatherRows } from '../model/dense/gather-rows.ts';
 import { recordMatmul } from '../model/dense/matmul.ts';
-import { GpuWeights } from '../model/gpu-weights.ts';
-import type { HybridModel } from '../model/model.ts';
-import type { HybridModelConfig } from '../model/model-config.ts';
+import type { EngineModel } from '../model/engine-model.ts';
+import { type GpuLayerWeights, GpuWeights } from '../model/gpu-weights.ts';
 import { AttentionMixer } from './attention-mixer.ts';
+import { Branches } from './branch.ts';
+import { requireKernels } from './gpu-requirements.ts';
 import { MambaMixer } from './mamba-mixer.ts';
 import { PagedBuffers } from './paged-buffers.ts';
 import { createWorkspace, destroyWorkspace, type Workspace } from './workspace.ts';
@@ -20,6 +23,8 @@ export interface SequenceChunk {
   tokens: Uint32Array;
   /** Position of the first one in its sequence: the tokens that the request has written before. */
   start: number;
+  /** Behind which tokens logits are wanted: a prefill chunk in the middle of a prompt needs none. Default `last`. */
+  logits?: 'last' | 'all' | 'none';
 }
 
 /** Work handed to the device, as counted. */
@@ -36,17 +41,26 @@ export interface StepInput {
   chunks: readonly SequenceChunk[];
   /** Tokens of all requests together. */
   numTokens: number;
+  branches: Branches;
   /** Finds the pages of a buffer. */
   pagesOf: ReturnType<PagedBuffers['bind']>;
 }
 
+interface GpuModelOptions {
+  model: EngineModel;
+  device: GPUDevice;
+  manager: KvCacheManager;
+  /** Tokens of a step at most, of all requests together. */
+  maxTokens: number;
+}
+
 /**
- * The model on the device: one step runs the tokens of several requests through all layers, reading and writing what they
+ * A described model on the device: one step runs the tokens of several requests through all layers, reading and writing what they
  * remember in the pages that the manager names. One upload and one submission a step.
  */
 export class GpuModel {
   readonly costs: StepCosts = { numSteps: 0, numTokens: 0, numDispatches: 0, uploadedBytes: 0 };
-  readonly #config: HybridModelConfig;
+  readonly #model: ModelDescription;
   readonly #context: ComputeContext;
   readonly #weights: GpuWeights;
   readonly #workspace: Workspace;
@@ -56,15 +70,16 @@ export class GpuModel {
   readonly #attention: AttentionMixer;
   readonly #mamba: MambaMixer;
 
-  /** Uploads the weights and allocates the activations of steps of up to `maxTokens` tokens. What throws leaves nothing allocated. */
-  static async create(options: {
-    model: HybridModel;
-    device: GPUDevice;
-    manager: KvCacheManager;
-    maxTokens: number;
-  }): Promise<GpuModel> {
-    const weights = await GpuWeights.upload(options.device, options.model);
-    const workspace = createWorkspace(options.device, options.model.config, options.maxTokens);
+  /**
+   * Uploads the weights and allocates the activations of steps of up to `maxTokens` tokens. What throws leaves nothing allocated.
+   *
+   * @throws {ModelError} `model-config` for a model that there are no kernels for, `model-weights`, `model-memory`
+   */
+  static async create(options: GpuModelOptions): Promise<GpuModel> {
+    const { device, model, maxTokens } = options;
+    requireKernels(model.description);
+    const weights = await GpuWeights.upload(device, model);
+    const workspace = createWorkspace(device, model.description, maxTokens);
     try {
       const gpuModel = new GpuModel(options, weights, workspace);
       await Promise.all([gpuModel.#attention.warmUp(), gpuModel.#mamba.warmUp(gpuModel.#context)]);
@@ -76,29 +91,33 @@ export class GpuModel {
     }
   }
 
-  private constructor(
-    { model, device, manager, maxTokens }: { model: HybridModel; device: GPUDevice; manager: KvCacheManager; maxTokens: number },
-    weights: GpuWeights,
-    workspace: Workspace,
-  ) {
-    this.#config = model.config;
+  private constructor({ model, device, manager, maxTokens }: GpuModelOptions, weights: GpuWeights, workspace: Workspace) {
+    const { description, tensors } = model;
+    this.#model = description;
     this.#context = ComputeContext.of(device);
     this.#weights = weights;
     this.#workspace = workspace;
-    this.#readback = new Readback(device, 4 * model.config.vocabSize * maxTokens);
+    this.#readback = new Readback(device, 4 * description.vocabSize * maxTokens);
     this.#pages = new PagedBuffers(manager, manager.bufferGrouping.flat() as BufferId[]);
     this.#maxTokens = maxTokens;
-    this.#attention = new AttentionMixer(this.#context, model.config, this.#workspace, manager.layout.tokensPerBlock);
-    this.#mamba = new MambaMixer(model.config, this.#workspace);
+    const ropeFactors = tensors.get('rope_freqs.weight');
+    this.#attention = new AttentionMixer(
+      this.#context,
+      description,
+      ropeFactors && dequantise(ropeFactors),
+      workspace,
+      manager.layout.tokensPerBlock,
+    );
+    this.#mamba = new MambaMixer(description, workspace);
   }
 
   /**
    * Runs the tokens of a step. Everything is submitted before the call returns: the manager may move on at once.
    *
    * @param chunks at most `maxTokens` tokens together, each request once
-   * @returns the logits `[vocabSize] f32` after the last token of each request
+   * @returns for each request the logits `[vocabSize] f32` behind the tokens that it asked for: of the last, of all in order, or none
    */
-  step(chunks: readonly SequenceChunk[]): Promise<Float32Array<ArrayBuffer>[]> {
+  step(chunks: readonly SequenceChunk[]): Promise<Float32Array<ArrayBuffer>[][]> {
     const numTokens = chunks.reduce((sum, { tokens }) => sum + tokens.length, 0);
     if (numTokens > this.#maxTokens) throw new RangeError(`a step has ${numTokens} tokens, there is room for ${this.#maxTokens}`);
     const step = this.#context.step('bufferwise model');
@@ -108,7 +127,7 @@ export class GpuModel {
     this.costs.numTokens += numTokens;
     this.costs.numDispatches += numDispatches;
     this.costs.uploadedBytes += uploadedBytes;
-    return this.#readLogits(chunks.length);
+    return this.#readLogits(chunks);
   }
 
   destroy(): void {
@@ -119,84 +138,81 @@ export class GpuModel {
   }
 
   #record(step: ComputeStep, chunks: readonly SequenceChunk[], numTokens: number): void {
-    const { hidden, expanded } = this.#workspace;
-    const { normEps: eps } = this.#config;
-    const input: StepInput = {
-      step,
-      chunks,
-      numTokens,
-      pagesOf: this.#pages.bind(
-        step,
-        chunks.map(({ cache }) => cache),
-      ),
-    };
+    const branches = new Branches(step, this.#model, this.#workspace, numTokens);
+    const caches = chunks.map(({ cache }) => cache);
+    const input: StepInput = { step, chunks, numTokens, branches, pagesOf: this.#pages.bind(step, caches) };
     const attention = this.#attention.begin(input);
     const mamba = this.#mamba.begin(input);
     recordEmbed(step, {
       numTokens,
       tokens: uploadTokens(step, chunks, numTokens),
       embedding: this.#weights.embedding,
-      output: hidden,
+      scale: this.#model.embeddingScale,
+      output: this.#workspace.hidden,
     });
-    this.#weights.layers.forEach((layer, layerId) => {
-      if (layer.kind === 'M') mamba(layer, layerId);
-      else attention(layer, layerId);
-      const norm = { weight: layer.norm2, eps };
-      recordMatmul(step, {
-        numTokens,
-        input: { buffer: hidden },
-        norm,
-        weight: layer.gateUp,
-        output: { buffer: expanded },
-        epilogue: 'swiglu',
-      });
-      recordMatmul(step, {
-        numTokens,
-        input: { buffer: expanded },
-        weight: layer.down,
-        output: { buffer: hidden },
-        epilogue: 'add',
-      });
+    this.#model.layers.forEach(({ mixer, feedForward }, layerId) => {
+      const weights = this.#weights.layers[layerId];
+      if (mixer.kind === 'attention' && weights.mixer.kind === 'attention') attention(mixer, weights.mixer, layerId);
+      if (mixer.kind === 'mamba2' && weights.mixer.kind === 'mamba2') mamba(mixer, weights.mixer, layerId);
+      this.#recordFeedForward(branches, feedForward, weights);
     });
     this.#recordLogits(step, chunks);
   }
 
-  /** Only the last token of each request is asked for its logits. */
+  #recordFeedForward(
+    branches: Branches,
+    feedForward: LayerDescription['feedForward'],
+    { feedForward: weights }: GpuLayerWeights,
+  ): void {
+    if (feedForward === undefined || weights === undefined) return;
+    const expanded = { buffer: this.#workspace.expanded };
+    branches.enter(weights, weights.gateUp, expanded, feedForward.activation === 'gelu' ? 'geglu' : 'swiglu');
+    branches.leave(weights, weights.down, expanded);
+  }
+
+  /** Only the tokens that are asked for get logits. */
   #recordLogits(step: ComputeStep, chunks: readonly SequenceChunk[]): void {
     const { hidden, lastHidden, logits } = this.#workspace;
-    const { dModel, normEps: eps } = this.#config;
-    const rows = new Uint32Array(chunks.length);
+    const { width, normEps: eps, logitScale: scale } = this.#model;
+    const rows: number[] = [];
     let end = 0;
-    chunks.forEach(({ tokens }, request) => {
-      end += tokens.length;
-      rows[request] = end - 1;
-    });
+    for (const chunk of chunks) {
+      end += chunk.tokens.length;
+      for (let row = end - numLogitRows(chunk); row < end; row++) rows.push(row);
+    }
+    if (rows.length === 0) return;
     recordGatherRows(step, {
       numRows: rows.length,
-      rowSize: dModel,
-      rows: step.upload(rows),
+      rowSize: width,
+      rows: step.upload(Uint32Array.from(rows)),
       source: hidden,
       output: lastHidden,
     });
-    const { embedding: weight, norm } = this.#weights;
+    const { output: weight, norm } = this.#weights;
     recordMatmul(step, {
       numTokens: rows.length,
       input: { buffer: lastHidden },
       norm: { weight: norm, eps },
       weight,
       output: { buffer: logits },
+      scale,
     });
   }
 
-  async #readLogits(numRequests: number): Promise<Float32Array<ArrayBuffer>[]> {
-    const { vocabSize } = this.#config;
-    const bytes = new Uint8Array(numRequests * vocabSize * 4);
+  async #readLogits(chunks: readonly SequenceChunk[]): Promise<Float32Array<ArrayBuffer>[][]> {
+    const { vocabSize } = this.#model;
+    const counts = chunks.map(numLogitRows);
+    const bytes = new Uint8Array(counts.reduce((sum, count) => sum + count, 0) * vocabSize * 4);
     await this.#readback.read('logits', [{ buffer: this.#workspace.logits, offset: 0, size: bytes.length }], bytes);
-    return Array.from(
-      { length: numRequests },
-      (_, request) => new Float32Array(bytes.buffer, request * vocabSize * 4, vocabSize),
+    let row = 0;
+    return counts.map((count) =>
+      Array.from({ length: count }, () => new Float32Array(bytes.buffer, row++ * vocabSize * 4, vocabSize)),
     );
   }
+}
+
+function numLogitRows({ tokens, logits = 'last' }: SequenceChunk): number {
+  return { last: 1, all: tokens.length, none: 0 }[logits];
 }
 
 function uploadTokens(step: ComputeStep, chunks: readonly SequenceChunk[], numTokens: number): StepData {

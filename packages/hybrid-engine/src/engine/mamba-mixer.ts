@@ -1,6 +1,5 @@
 import {
   type ComputeContext,
-  type Mamba2Layout,
   type Mamba2Shape,
   mamba2Layout,
   packRequests,
@@ -8,78 +7,74 @@ import {
   recordMamba2Mixer,
   warmUpMamba2,
 } from '@bufferwise/gpu-kernels';
-import { recordGatedNorm } from '../model/dense/gated-norm.ts';
-import { recordMatmul } from '../model/dense/matmul.ts';
-import type { GpuMambaWeights } from '../model/gpu-weights.ts';
-import { type HybridModelConfig, ssmProjectionSize } from '../model/model-config.ts';
+import type { Mamba2Description } from '../description/mamba2.ts';
+import type { ModelDescription } from '../description/model-description.ts';
+import { recordRowNorm } from '../model/dense/row-norm.ts';
+import type { GpuMamba2Weights } from '../model/gpu-weights.ts';
 import type { StepInput } from './gpu-model.ts';
 import type { BoundPages } from './paged-buffers.ts';
-import type { Workspace } from './workspace.ts';
+import { projectedStride, type Workspace } from './workspace.ts';
 
 /** Mamba-2 layers: projection, convolution and recurrence on the request's own pages, gated norm, projection back. */
 export class MambaMixer {
-  readonly #config: HybridModelConfig;
+  readonly #model: ModelDescription;
   readonly #workspace: Workspace;
-  readonly #shape: Mamba2Shape;
-  readonly #layout: Mamba2Layout;
 
-  constructor(config: HybridModelConfig, workspace: Workspace) {
-    this.#config = config;
+  constructor(model: ModelDescription, workspace: Workspace) {
+    this.#model = model;
     this.#workspace = workspace;
-    const { ssmNumHeads: numHeads, ssmHeadDim: headDim, ssmState: stateSize, ssmConvWidth: convWidth } = config;
-    this.#shape = { numHeads, headDim, stateSize, numGroups: 1, convWidth };
-    this.#layout = mamba2Layout(this.#shape);
   }
 
-  warmUp(context: ComputeContext): Promise<void> {
-    return warmUpMamba2(context, this.#shape);
+  async warmUp(context: ComputeContext): Promise<void> {
+    const mixers = this.#model.layers.flatMap(({ mixer }) => (mixer.kind === 'mamba2' ? [mixer] : []));
+    await Promise.all(mixers.map((mixer) => warmUpMamba2(context, shapeOf(mixer))));
   }
 
   /** Uploads what all Mamba layers of a step share, and returns what records one of them. */
-  begin({ step, chunks, numTokens, pagesOf }: StepInput): (weights: GpuMambaWeights, layerId: number) => void {
+  begin({
+    step,
+    chunks,
+    numTokens,
+    branches,
+    pagesOf,
+  }: StepInput): (mixer: Mamba2Description, weights: GpuMamba2Weights, layerId: number) => void {
     const requests = packRequests(
       step,
       chunks.map(({ tokens }) => tokens.length),
     );
-    const { hidden, projection, convolved, mixed } = this.#workspace;
-    const { normEps: eps, ssmInner } = this.#config;
-    const rowWords = ssmProjectionSize(this.#config);
-    return (weights, layerId) => {
-      recordMatmul(step, {
-        numTokens,
-        input: { buffer: hidden },
-        norm: { weight: weights.norm1, eps },
-        weight: weights.inProjection,
-        output: { buffer: projection },
-      });
-      recordMamba2Mixer(step, this.#shape, {
+    const { projection, convolved, mixed } = this.#workspace;
+    return (mixer, weights, layerId) => {
+      const shape = shapeOf(mixer);
+      const layout = mamba2Layout(shape);
+      const strideWords = projectedStride(mixer);
+      branches.enter(weights, weights.inProjection, { buffer: projection, strideWords });
+      recordMamba2Mixer(step, shape, {
         requests,
-        projection: { buffer: projection, offsetWords: 0, strideWords: rowWords },
+        projection: { buffer: projection, offsetWords: 0, strideWords },
         convWeight: { buffer: weights.convWeight },
         convBias: { buffer: weights.convBias },
         headParams: { buffer: weights.headParams },
         tail: requestPages(pagesOf({ layerId, role: 'conv_state' })),
         state: requestPages(pagesOf({ layerId, role: 'ssm_state' })),
-        xBC: { buffer: convolved, offsetWords: 0, strideWords: this.#layout.numChannels },
-        y: { buffer: mixed, offsetWords: 0, strideWords: ssmInner },
+        xBC: { buffer: convolved, offsetWords: 0, strideWords: layout.numChannels },
+        y: { buffer: mixed, offsetWords: 0, strideWords: mixer.inner },
       });
-      recordGatedNorm(step, {
+      recordRowNorm(step, {
         numTokens,
-        rowSize: ssmInner,
+        runSize: mixer.inner / mixer.numGroups,
+        numRuns: mixer.numGroups,
         values: { buffer: mixed },
-        gate: { buffer: projection, offsetWords: this.#layout.projection.z, strideWords: rowWords },
+        gate: { buffer: projection, offsetWords: layout.projection.z, strideWords },
         weight: weights.gatedNorm,
-        eps,
+        eps: this.#model.normEps,
       });
-      recordMatmul(step, {
-        numTokens,
-        input: { buffer: mixed },
-        weight: weights.outProjection,
-        output: { buffer: hidden },
-        epilogue: 'add',
-      });
+      branches.leave(weights, weights.outProjection, { buffer: mixed });
     };
   }
+}
+
+function shapeOf({ numHeads, headDim, stateSize, numGroups, convWidth }: Mamba2Description): Mamba2Shape {
+  return { numHeads, headDim, stateSize, numGroups, convWidth };
 }
 
 function requestPages({ pool, table, pageStrideWords }: BoundPages): RequestPages {
