@@ -1,6 +1,8 @@
-import type { KvCache, KvCacheManager } from '@bufferwise/cache-manager';
-import type { BufferId } from '@bufferwise/core-policy';
+import { type ConsumerAdapter, type ConsumerStep, type ReplayPlan, StepPages, type StepRequest } from '@bufferwise/adapter-kit';
+import type { GroupReuseStatus, KvCache, KvCacheManager } from '@bufferwise/cache-manager';
+import type { BufferId, LayerGroupId } from '@bufferwise/core-policy';
 import { ComputeContext, type ComputeStep, Readback, type StepData } from '@bufferwise/gpu-kernels';
+import type { MemoryOptions } from '../description/cache-layers.ts';
 import type { LayerDescription, ModelDescription } from '../description/model-description.ts';
 import { dequantise } from '../gguf/dequantise.ts';
 import { recordEmbed } from '../model/dense/embed.ts';
@@ -12,7 +14,6 @@ import { AttentionMixer } from './attention-mixer.ts';
 import { Branches } from './branch.ts';
 import { requireKernels } from './gpu-requirements.ts';
 import { MambaMixer } from './mamba-mixer.ts';
-import { PagedBuffers } from './paged-buffers.ts';
 import { createWorkspace, destroyWorkspace, type Workspace } from './workspace.ts';
 
 /** The tokens of one request in one step. */
@@ -21,10 +22,18 @@ export interface SequenceChunk {
   cache: KvCache;
   /** Token ids, at least one. */
   tokens: Uint32Array;
-  /** Position of the first one in its sequence: the tokens that the request has written before. */
+  /** Position of the first one in its sequence: the tokens that the request has written before, less those that it gives again. */
   start: number;
   /** Behind which tokens logits are wanted: a prefill chunk in the middle of a prompt needs none. Default `last`. */
   logits?: 'last' | 'all' | 'none';
+  /** The beam whose pages are written and read. Default 0. */
+  beam?: number;
+  /** Tokens of the request's match. Those of the chunk before it are given again, for groups that were not reused. Default 0. */
+  matched?: number;
+  /** Groups whose pages hold the match: tokens before it are not written there. Default: all. */
+  reusedGroups?: ReadonlySet<LayerGroupId>;
+  /** `false`: no commit takes a snapshot behind the step. */
+  snapshot?: boolean;
 }
 
 /** Work handed to the device, as counted. */
@@ -37,13 +46,12 @@ export interface StepCosts {
 
 /** What the mixers of one step share. */
 export interface StepInput {
-  step: ComputeStep;
-  chunks: readonly SequenceChunk[];
+  compute: ComputeStep;
+  /** The requests, and where their pages are. */
+  consumerStep: ConsumerStep;
   /** Tokens of all requests together. */
   numTokens: number;
   branches: Branches;
-  /** Finds the pages of a buffer. */
-  pagesOf: ReturnType<PagedBuffers['bind']>;
 }
 
 interface GpuModelOptions {
@@ -52,6 +60,8 @@ interface GpuModelOptions {
   manager: KvCacheManager;
   /** Tokens of a step at most, of all requests together. */
   maxTokens: number;
+  /** As `cacheLayers` was given it for the manager's config. */
+  memory?: MemoryOptions;
 }
 
 /**
@@ -65,7 +75,9 @@ export class GpuModel {
   readonly #weights: GpuWeights;
   readonly #workspace: Workspace;
   readonly #readback: Readback;
-  readonly #pages: PagedBuffers;
+  readonly #manager: KvCacheManager;
+  readonly #pages: StepPages;
+  readonly #allGroups: ReadonlySet<LayerGroupId>;
   readonly #maxTokens: number;
   readonly #attention: AttentionMixer;
   readonly #mamba: MambaMixer;
@@ -82,7 +94,7 @@ export class GpuModel {
     const workspace = createWorkspace(device, model.description, maxTokens);
     try {
       const gpuModel = new GpuModel(options, weights, workspace);
-      await Promise.all([gpuModel.#attention.warmUp(), gpuModel.#mamba.warmUp(gpuModel.#context)]);
+      await Promise.all([gpuModel.#attention.consumer.warmUp(), gpuModel.#mamba.consumer.warmUp()]);
       return gpuModel;
     } catch (error) {
       weights.destroy();
@@ -91,24 +103,34 @@ export class GpuModel {
     }
   }
 
-  private constructor({ model, device, manager, maxTokens }: GpuModelOptions, weights: GpuWeights, workspace: Workspace) {
+  private constructor(options: GpuModelOptions, weights: GpuWeights, workspace: Workspace) {
+    const { model, device, manager, maxTokens, memory = {} } = options;
     const { description, tensors } = model;
+    const { layout, bufferGrouping } = manager;
     this.#model = description;
     this.#context = ComputeContext.of(device);
     this.#weights = weights;
     this.#workspace = workspace;
     this.#readback = new Readback(device, 4 * description.vocabSize * maxTokens);
-    this.#pages = new PagedBuffers(manager, manager.bufferGrouping.flat() as BufferId[]);
+    this.#manager = manager;
+    this.#pages = new StepPages(layout, bufferGrouping.flat() as BufferId[]);
+    this.#allGroups = new Set(bufferGrouping.map((_, groupId) => groupId as LayerGroupId));
     this.#maxTokens = maxTokens;
-    const ropeFactors = tensors.get('rope_freqs.weight');
-    this.#attention = new AttentionMixer(
-      this.#context,
-      description,
-      ropeFactors && dequantise(ropeFactors),
-      workspace,
-      manager.layout.tokensPerBlock,
-    );
-    this.#mamba = new MambaMixer(description, workspace);
+    const factors = tensors.get('rope_freqs.weight');
+    const shared = { model: description, layout, memory, workspace };
+    this.#attention = new AttentionMixer(this.#context, { ...shared, ropeFactors: factors && dequantise(factors) });
+    this.#mamba = new MambaMixer(this.#context, shared);
+  }
+
+  /** How a request begins whose groups can supply so much: for its first `resume`, and for `start` of its first chunk. */
+  planReplay(reuseStatus: readonly GroupReuseStatus[], matched: number): ReplayPlan {
+    const consumers: ConsumerAdapter<never>[] = [this.#attention.consumer, this.#mamba.consumer];
+    const plans = consumers.map((consumer) => consumer.planReplay(reuseStatus, matched));
+    return {
+      optionalReuseGroups: plans.flatMap(({ optionalReuseGroups }) => optionalReuseGroups),
+      rebuiltGroups: plans.flatMap(({ rebuiltGroups }) => rebuiltGroups),
+      from: Math.min(...plans.map(({ from }) => from)),
+    };
   }
 
   /**
@@ -132,15 +154,15 @@ export class GpuModel {
 
   destroy(): void {
     this.#weights.destroy();
-    this.#attention.destroy();
+    this.#attention.consumer.close();
+    this.#mamba.consumer.close();
     this.#readback.destroy();
     destroyWorkspace(this.#workspace);
   }
 
   #record(step: ComputeStep, chunks: readonly SequenceChunk[], numTokens: number): void {
     const branches = new Branches(step, this.#model, this.#workspace, numTokens);
-    const caches = chunks.map(({ cache }) => cache);
-    const input: StepInput = { step, chunks, numTokens, branches, pagesOf: this.#pages.bind(step, caches) };
+    const input: StepInput = { compute: step, consumerStep: this.#consumerStep(chunks), numTokens, branches };
     const attention = this.#attention.begin(input);
     const mamba = this.#mamba.begin(input);
     recordEmbed(step, {
@@ -157,6 +179,21 @@ export class GpuModel {
       this.#recordFeedForward(branches, feedForward, weights);
     });
     this.#recordLogits(step, chunks);
+  }
+
+  /** Reads where the requests' pages are now. */
+  #consumerStep(chunks: readonly SequenceChunk[]): ConsumerStep {
+    const { tokensPerBlock } = this.#manager.layout;
+    const maxBlocks = Math.max(...chunks.map(({ cache }) => Math.ceil(cache.capacity / tokensPerBlock)));
+    this.#pages.fill(
+      chunks.map(({ cache, beam }) => (beam === undefined ? cache : cache.beam(beam))),
+      maxBlocks,
+    );
+    const requests = chunks.map((chunk): StepRequest => {
+      const { cache: sequence, tokens, start, matched = 0, reusedGroups = this.#allGroups, snapshot } = chunk;
+      return { start, numTokens: tokens.length, matched, reusedGroups, sequence, snapshot };
+    });
+    return { requests, pages: this.#pages, poolMemory: (layerId, role) => this.#manager.poolMemory(layerId, role) };
   }
 
   #recordFeedForward(
