@@ -2,8 +2,8 @@
 
 // What a model computes
 export type { AttentionDescription } from './description/attention.ts';
+export { cacheLayers } from './description/cache-layers.ts';
 export { describeTensors } from './description/describe-tensors.ts';
-export { describedCacheLayers } from './description/described-cache-layers.ts';
 export type { FeedForwardDescription } from './description/feed-forward.ts';
 export type { Mamba2Description } from './description/mamba2.ts';
 export type { LayerDescription, ModelArchitecture, ModelDescription } from './description/model-description.ts';
@@ -22,18 +22,18 @@ export { HybridEngine, type HybridEngineOptions } from './engine/hybrid-engine.t
 export { dequantise } from './gguf/dequantise.ts';
 export { dequantiseAll, type GgufModel, readGgufModel } from './gguf/gguf-model.ts';
 export type { GgufMetadata, GgufValue } from './gguf/metadata.ts';
-export { type GgufFile, type GgufTensor, readGguf } from './gguf/read-gguf.ts';
+export { type GgufFile, readGguf } from './gguf/read-gguf.ts';
 export type { GgufTensorType } from './gguf/tensor-type.ts';
 export { readGgufTokenizer } from './gguf/tokenizer/read-gguf-tokenizer.ts';
 export type { TextTokenizer } from './gguf/tokenizer/text-tokenizer.ts';
-export { KeyValueHistory } from './model/key-value-history.ts';
 // Models
-export { cacheLayers } from './model/layers.ts';
+export type { EngineModel } from './model/engine-model.ts';
+export { KeyValueHistory } from './model/key-value-history.ts';
 export { type HybridModel, type ModelFiles, readModel } from './model/model.ts';
 export type { HybridModelConfig, LayerKind } from './model/model-config.ts';
 export { ModelError, type ModelErrorCode, type ModelErrorDetails, type ModelFault } from './model/model-error.ts';
-export type { Tensor } from './model/safetensors.ts';
 export { StreamDecoder, Tokenizer, type TokenizerOptions } from './model/tokenizer.ts';
+export type { WeightTensor } from './model/weight-tensor.ts';
 export { Mamba2State } from './reference/mamba2.ts';
 export { ReferenceModel, ReferenceState } from './reference/reference-model.ts';
 

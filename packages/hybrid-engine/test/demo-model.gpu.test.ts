@@ -1,8 +1,7 @@
 import { dropPage } from '@bufferwise/cache-manager/testing';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { type GenerationRequest, HybridEngine, readModel } from '../src/index.ts';
-import { CpuModel } from '../src/model/cpu-model.ts';
+import { dequantiseAll, type GenerationRequest, HybridEngine, ReferenceModel, readModel } from '../src/index.ts';
 import { type ExpectedAnswer, whalerAnswers, whalerFiles } from '../src/model/testing/whaler-files.ts';
 
 const device = await requestTestDevice();
@@ -72,9 +71,9 @@ describe('the long prompt gives the same answer from every possible match length
   afterAll(() => engine.close());
 
   /** What the model in plain TypeScript answers after each token of the prompt. */
-  const cpu = new CpuModel(model.config, model.tensors);
+  const cpu = new ReferenceModel(model.description, dequantiseAll(model));
   const cpuState = cpu.createState();
-  const cpuLogits = ids.map((id) => [...cpu.forward([id], cpuState).logits.subarray(0, 32)]);
+  const cpuLogits = ids.map((id) => [...cpu.forward([id], cpuState).subarray(0, 32)]);
 
   // Each reader claims the furthest snapshot that is left and publishes nothing; then that snapshot goes.
   const read = async (length: number) => {

@@ -1,11 +1,11 @@
 import { HostPageDevice, KvCacheManager } from '@bufferwise/cache-manager';
 import { ConfigError } from '@bufferwise/core-policy';
 import { describe, expect, test } from 'vitest';
-import { parseModelConfig } from '../model/model-config.ts';
+import { readModel } from '../model/model.ts';
 import { whalerFiles } from '../model/testing/whaler-files.ts';
 import { DEFAULT_DEVICE_BYTES, DEFAULT_TOKENS_PER_BLOCK, type EngineCacheOptions, engineCacheConfig } from './cache-config.ts';
 
-const model = parseModelConfig(JSON.parse(new TextDecoder().decode(whalerFiles().config)));
+const { description: model } = readModel(whalerFiles());
 
 const MIB = 2 ** 20;
 const CHUNK_TOKENS = 128;

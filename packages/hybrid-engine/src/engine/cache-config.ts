@@ -1,6 +1,6 @@
 import { type CacheConfig, defineCacheConfig } from '@bufferwise/core-policy';
-import { cacheLayers } from '../model/layers.ts';
-import type { HybridModelConfig } from '../model/model-config.ts';
+import { cacheLayers } from '../description/cache-layers.ts';
+import type { ModelDescription } from '../description/model-description.ts';
 
 /** How the engine keeps what the model remembers. */
 export interface EngineCacheOptions {
@@ -27,7 +27,7 @@ const MAX_TYPICAL_CHUNKS = 1024;
  * @param chunkTokens tokens of a chunk at most
  * @throws {ConfigError} on options that fit no cache
  */
-export function engineCacheConfig(model: HybridModelConfig, options: EngineCacheOptions, chunkTokens: number): CacheConfig {
+export function engineCacheConfig(model: ModelDescription, options: EngineCacheOptions, chunkTokens: number): CacheConfig {
   const { tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK, deviceBytes = DEFAULT_DEVICE_BYTES, poolRatio } = options;
   const config = defineCacheConfig({
     tokensPerBlock,

@@ -1,7 +1,7 @@
 import { type CacheStatistics, type KvCache, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
 import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
 import { cutPools } from '@bufferwise/scratch-allocator';
-import type { HybridModel } from '../model/model.ts';
+import type { EngineModel } from '../model/engine-model.ts';
 import { Sampler } from '../sampling/sampler.ts';
 import { type EngineCacheOptions, engineCacheConfig } from './cache-config.ts';
 import { planChunks } from './chunk-plan.ts';
@@ -12,7 +12,7 @@ import { StepBatcher } from './step-batcher.ts';
 import { maxStepTokens } from './workspace.ts';
 
 export interface HybridEngineOptions {
-  model: HybridModel;
+  model: EngineModel;
   /** Stays the caller's, who destroys it after `close`. */
   device: GPUDevice;
   cache?: EngineCacheOptions;
@@ -25,7 +25,7 @@ export interface HybridEngineOptions {
 const DEFAULT_CHUNK_TOKENS = 128;
 
 interface EngineParts {
-  model: HybridModel;
+  model: EngineModel;
   manager: KvCacheManager;
   pageDevice: WebGpuPageDevice;
   gpuModel: GpuModel;
@@ -39,7 +39,7 @@ interface EngineParts {
  * Requests that are under way at the same time share steps.
  */
 export class HybridEngine {
-  readonly model: HybridModel;
+  readonly model: EngineModel;
   readonly manager: KvCacheManager;
   readonly #pageDevice: WebGpuPageDevice;
   readonly #gpuModel: GpuModel;
@@ -55,7 +55,7 @@ export class HybridEngine {
    */
   static async create(options: HybridEngineOptions): Promise<HybridEngine> {
     const { chunkTokens = DEFAULT_CHUNK_TOKENS } = options;
-    const mostTokens = maxStepTokens(options.model.config, options.device.limits);
+    const mostTokens = maxStepTokens(options.model.description, options.device.limits);
     if (!Number.isInteger(chunkTokens) || chunkTokens < 1 || chunkTokens > mostTokens) {
       throw new EngineError(
         'engine-options',
@@ -63,7 +63,7 @@ export class HybridEngine {
       );
     }
     const { maxBufferSize, maxStorageBufferBindingSize } = options.device.limits;
-    const config = cutPools(engineCacheConfig(options.model.config, options.cache ?? {}, chunkTokens), {
+    const config = cutPools(engineCacheConfig(options.model.description, options.cache ?? {}, chunkTokens), {
       maxPoolBytes: Math.min(maxBufferSize, maxStorageBufferBindingSize),
     });
     const pageDevice = new WebGpuPageDevice(options.device);
@@ -87,7 +87,7 @@ export class HybridEngine {
     this.#batcher = new StepBatcher((chunks) => {
       // The pages of chunks that waited through a `close` are gone.
       this.#requireOpen();
-      return gpuModel.step(chunks);
+      return gpuModel.step(chunks).then((rows) => rows.map(([logits]) => logits));
     }, chunkTokens);
     this.#chunkTokens = chunkTokens;
   }
@@ -228,7 +228,7 @@ export class HybridEngine {
   }
 
   #checkRequest({ prompt, maxNewTokens, turnBorders = [] }: GenerationRequest): void {
-    const { vocabSize } = this.model.config;
+    const { vocabSize } = this.model.description;
     if (prompt.length === 0) throw new EngineError('prompt-invalid', 'the prompt has no tokens; give at least one');
     for (let i = 0; i < prompt.length; i++) {
       if (Number.isInteger(prompt[i]) && prompt[i] >= 0 && prompt[i] < vocabSize) continue;

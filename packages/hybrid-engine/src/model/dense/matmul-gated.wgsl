@@ -1,4 +1,4 @@
-// Dense layer whose output is silu(gate) * up. Behind matmul-operands.
+// Dense layer whose output is activation(gate) * up. Behind matmul-operands.
 //
 // The weight's columns come in pairs of quads: four of the gate, then the same four of up. One invocation makes both quads of
 // TOKENS (1 or 4) tokens, so that the two sides of a product meet in its registers.
@@ -54,5 +54,16 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 
 fn storeProduct(token: u32, outQuad: u32, gate: vec4f, up: vec4f, sumOfSquares: f32) {
   let scale = normScale(sumOfSquares);
-  store(token, outQuad, silu(gate * scale) * (up * scale));
+  let activated = activation(gate * scale + biasOf(2u * outQuad));
+  store(token, outQuad, activated * (up * scale + biasOf(2u * outQuad + 1u)) * params.scale);
+}
+
+// SiLU, or GELU by its tanh approximation: 0.5 (1 + tanh(u)) is the logistic function of 2 u. The exponent is kept below the
+// overflow of f32; beyond it the result is 0 to every digit.
+fn activation(x: vec4f) -> vec4f {
+  var slope = x;
+  if (EPILOGUE == EPILOGUE_GEGLU) {
+    slope = 1.5957691216 * (x + 0.044715 * x * x * x);
+  }
+  return x / (1.0 + exp(-max(slope, vec4f(-80.0))));
 }

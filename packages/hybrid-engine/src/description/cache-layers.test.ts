@@ -1,10 +1,12 @@
-import { defineCacheConfig, type LayerConfig, PresetError } from '@bufferwise/core-policy';
+import { defineCacheConfig, type LayerConfig } from '@bufferwise/core-policy';
 import { describe, expect, it } from 'vitest';
 import { dequantiseAll, readGgufModel } from '../gguf/gguf-model.ts';
 import { type OracleModel, oracleFile } from '../gguf/testing/oracle-models.ts';
 import { KeyValueHistory } from '../model/key-value-history.ts';
+import { readModel } from '../model/model.ts';
+import { whalerFiles } from '../model/testing/whaler-files.ts';
 import { ReferenceModel } from '../reference/reference-model.ts';
-import { describedCacheLayers } from './described-cache-layers.ts';
+import { cacheLayers } from './cache-layers.ts';
 
 const kinds = (layers: readonly LayerConfig[]) =>
   layers.map((layer) =>
@@ -19,9 +21,9 @@ describe.each<[OracleModel, string]>([
   ['granitehybrid-101', 'M M F M'],
 ])('the cache layers of %s', (name, expected) => {
   const model = readGgufModel(oracleFile(name));
-  const { layers } = describedCacheLayers(model.description, { tokensPerBlock: 8 });
+  const layers = cacheLayers(model.description, { tokensPerBlock: 8 });
 
-  it('are those of the preset of its family', () => {
+  it('are its layers, in order', () => {
     expect(kinds(layers).join(' ')).toBe(expected);
     expect(layers.map(({ layerId }) => layerId)).toEqual(model.description.layers.map((_, index) => index));
     expect(() => defineCacheConfig({ tokensPerBlock: 8, layers, tiers: [{ tier: 'device', quota: 1 << 24 }] })).not.toThrow();
@@ -43,9 +45,26 @@ describe.each<[OracleModel, string]>([
   });
 });
 
-it('may be stored otherwise, and splits windows off where asked to', () => {
-  const { description } = readGgufModel(oracleFile('gemma3-101'));
-  const half = describedCacheLayers(description, { tokensPerBlock: 8, kvDtype: 'f16', variant: 'split' });
-  expect(half.bytesPerToken).toEqual({ required: 2 * 32 * 2, optional: 5 * 2 * 32 * 2, private: 0 });
-  expect(() => describedCacheLayers(description, { tokensPerBlock: 0 })).toThrow(PresetError);
+describe('the cache layers of the demo model', () => {
+  const { description } = readModel(whalerFiles());
+
+  it('have windows with sinks between the states', () => {
+    const layers = cacheLayers(description, { tokensPerBlock: 16 });
+    expect(kinds(layers).join(' ')).toBe('M S128 M F M S128');
+    const buffers = [
+      { role: 'key', size: 4096 },
+      { role: 'value', size: 4096 },
+    ];
+    expect(layers[1]).toEqual({ type: 'attention', layerId: 1, buffers, slidingWindowSize: 128, numSinkTokens: 4 });
+    expect(layers[3]).toEqual({ type: 'attention', layerId: 3, buffers });
+  });
+
+  it('keep a state and three rows whatever the block length', () => {
+    for (const tokensPerBlock of [1, 64]) {
+      expect(cacheLayers(description, { tokensPerBlock })[4].buffers).toEqual([
+        { role: 'ssm_state', size: 8 * 32 * 16 * 4 },
+        { role: 'conv_state', size: 3 * 288 * 4 },
+      ]);
+    }
+  });
 });

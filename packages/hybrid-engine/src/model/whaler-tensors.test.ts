@@ -1,16 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { type HybridModel, readModel } from './model.ts';
+import { describeTensors } from '../description/describe-tensors.ts';
+import { dequantise } from '../gguf/dequantise.ts';
+import { readModel } from './model.ts';
 import { ModelError } from './model-error.ts';
-import type { Tensor } from './safetensors.ts';
+import { readSafetensors } from './safetensors.ts';
 import { present } from './testing/present.ts';
 import { whalerFiles } from './testing/whaler-files.ts';
-import { checkWeights, modelTensorShapes } from './weights.ts';
+import type { WeightTensor } from './weight-tensor.ts';
+import { describeWhaler } from './whaler-description.ts';
+import { readWhalerTensors, whalerTensorShapes } from './whaler-tensors.ts';
 
-const { config, tensors }: HybridModel = readModel(whalerFiles());
+const files = whalerFiles();
+const { config, description } = readModel(files);
+const { tensors } = readSafetensors(files.weights);
 
-function faultOf(changed: ReadonlyMap<string, Tensor>, changedConfig = config): ModelError {
+function faultOf(changed: ReadonlyMap<string, WeightTensor>, changedConfig = config): ModelError {
   try {
-    checkWeights(changedConfig, changed);
+    readWhalerTensors(describeWhaler(changedConfig), changed);
   } catch (error) {
     expect(error).toBeInstanceOf(ModelError);
     return error as ModelError;
@@ -20,8 +26,17 @@ function faultOf(changed: ReadonlyMap<string, Tensor>, changedConfig = config): 
 
 describe('weights fit a config', () => {
   it('when they are exactly the tensors that it describes', () => {
-    expect([...modelTensorShapes(config).keys()].sort()).toEqual([...tensors.keys()].sort());
-    expect(() => checkWeights(config, tensors)).not.toThrow();
+    expect([...whalerTensorShapes(description).keys()].sort()).toEqual([...tensors.keys()].sort());
+    const read = readWhalerTensors(description, tensors);
+    expect(Array.from(read.values(), ({ name, shape }) => [name, shape])).toEqual([...describeTensors(description)]);
+    expect(present(read.get('blk.3.attn_output.weight')).bytes).toBe(present(tensors.get('layers.3.mixer.o.weight')).bytes);
+  });
+
+  it('and their decay becomes a rate', () => {
+    const read = readWhalerTensors(description, tensors);
+    const logarithms = dequantise(present(tensors.get('layers.2.mixer.a_log')));
+    const rates = dequantise(present(read.get('blk.2.ssm_a')));
+    expect([...rates]).toEqual(Array.from(logarithms, (value) => Math.fround(-Math.exp(value))));
   });
 
   it('and not when one is missing', () => {
