@@ -8,6 +8,8 @@ export interface EngineCacheOptions {
   tokensPerBlock?: number;
   /** Bytes of device memory for all pages. Default 64 MiB. */
   deviceBytes?: number;
+  /** Bytes of host memory for pages that leave the device. Default 0: none. */
+  hostBytes?: number;
   /**
    * Bytes for each group relative to each other, index = group id. Default: what one prefill chunk leaves behind. A small
    * share may leave a group of states with one page, and so one request at a time and nothing to reuse.
@@ -28,11 +30,11 @@ const MAX_TYPICAL_CHUNKS = 1024;
  * @throws {ConfigError} on options that fit no cache
  */
 export function engineCacheConfig(model: HybridModelConfig, options: EngineCacheOptions, chunkTokens: number): CacheConfig {
-  const { tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK, deviceBytes = DEFAULT_DEVICE_BYTES, poolRatio } = options;
+  const { tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK, deviceBytes = DEFAULT_DEVICE_BYTES, hostBytes = 0, poolRatio } = options;
   const config = defineCacheConfig({
     tokensPerBlock,
     layers: cacheLayers(model, { tokensPerBlock }),
-    tiers: [{ tier: 'device', quota: deviceBytes }],
+    tiers: [{ tier: 'device', quota: deviceBytes }, ...(hostBytes > 0 ? [{ tier: 'host' as const, quota: hostBytes }] : [])],
     initialPoolRatio: poolRatio,
   });
   // As a batch and not as a ratio: a ratio may leave a group of states with the one page that a request cannot do without.

@@ -1,6 +1,7 @@
 import type { KvCache, KvCacheManager } from '@bufferwise/cache-manager';
-import type { BufferId } from '@bufferwise/core-policy';
+import type { BufferId, LayerGroupId } from '@bufferwise/core-policy';
 import { ComputeContext, type ComputeStep, Readback, type StepData } from '@bufferwise/gpu-kernels';
+import type { PageSource } from '@bufferwise/scratch-allocator';
 import { recordEmbed } from '../model/dense/embed.ts';
 import { recordGatherRows } from '../model/dense/gather-rows.ts';
 import { recordMatmul } from '../model/dense/matmul.ts';
@@ -12,14 +13,26 @@ import { MambaMixer } from './mamba-mixer.ts';
 import { PagedBuffers } from './paged-buffers.ts';
 import { createWorkspace, destroyWorkspace, type Workspace } from './workspace.ts';
 
-/** The tokens of one request in one step. */
+/** The tokens of one request, or of a beam of it, in one step. */
 export interface SequenceChunk {
   /** Active, with room for the tokens. */
   cache: KvCache;
+  /** Which of its beams. Default 0. */
+  beam?: number;
+  /** Where its pages are, when not all of them are those of `cache`. */
+  pages?: PageSource;
   /** Token ids, at least one. */
   tokens: Uint32Array;
   /** Position of the first one in its sequence: the tokens that the request has written before. */
   start: number;
+  /** Behind which tokens logits are wanted: a prefill chunk in the middle of a prompt needs none. Default `last`. */
+  logits?: 'last' | 'all' | 'none';
+  /** Tokens that were matched: those of this chunk before are given again. Default 0. */
+  matched?: number;
+  /** Groups that hold what was matched. Default none. */
+  reusedGroups?: ReadonlySet<LayerGroupId>;
+  /** The same object in every step of the sequence. Without it drafts cannot be taken back. */
+  sequence?: object;
 }
 
 /** Work handed to the device, as counted. */
@@ -96,9 +109,9 @@ export class GpuModel {
    * Runs the tokens of a step. Everything is submitted before the call returns: the manager may move on at once.
    *
    * @param chunks at most `maxTokens` tokens together, each request once
-   * @returns the logits `[vocabSize] f32` after the last token of each request
+   * @returns for each chunk the logits `[vocabSize] f32` that it asked for, in the order of its tokens
    */
-  step(chunks: readonly SequenceChunk[]): Promise<Float32Array<ArrayBuffer>[]> {
+  async step(chunks: readonly SequenceChunk[]): Promise<Float32Array<ArrayBuffer>[][]> {
     const numTokens = chunks.reduce((sum, { tokens }) => sum + tokens.length, 0);
     if (numTokens > this.#maxTokens) throw new RangeError(`a step has ${numTokens} tokens, there is room for ${this.#maxTokens}`);
     const step = this.#context.step('bufferwise model');
@@ -108,7 +121,8 @@ export class GpuModel {
     this.costs.numTokens += numTokens;
     this.costs.numDispatches += numDispatches;
     this.costs.uploadedBytes += uploadedBytes;
-    return this.#readLogits(chunks.length);
+    const rows = await this.#readLogits(chunks.reduce((sum, chunk) => sum + numLogits(chunk), 0));
+    return chunks.map((chunk) => rows.splice(0, numLogits(chunk)));
   }
 
   destroy(): void {
@@ -125,10 +139,7 @@ export class GpuModel {
       step,
       chunks,
       numTokens,
-      pagesOf: this.#pages.bind(
-        step,
-        chunks.map(({ cache }) => cache),
-      ),
+      pagesOf: this.#pages.bind(step, chunks),
     };
     const attention = this.#attention.begin(input);
     const mamba = this.#mamba.begin(input);
@@ -165,16 +176,17 @@ export class GpuModel {
   #recordLogits(step: ComputeStep, chunks: readonly SequenceChunk[]): void {
     const { hidden, lastHidden, logits } = this.#workspace;
     const { dModel, normEps: eps } = this.#config;
-    const rows = new Uint32Array(chunks.length);
+    const rows: number[] = [];
     let end = 0;
-    chunks.forEach(({ tokens }, request) => {
-      end += tokens.length;
-      rows[request] = end - 1;
-    });
+    for (const chunk of chunks) {
+      end += chunk.tokens.length;
+      for (let back = numLogits(chunk); back > 0; back--) rows.push(end - back);
+    }
+    if (rows.length === 0) return;
     recordGatherRows(step, {
       numRows: rows.length,
       rowSize: dModel,
-      rows: step.upload(rows),
+      rows: step.upload(Uint32Array.from(rows)),
       source: hidden,
       output: lastHidden,
     });
@@ -189,6 +201,7 @@ export class GpuModel {
   }
 
   async #readLogits(numRequests: number): Promise<Float32Array<ArrayBuffer>[]> {
+    if (numRequests === 0) return [];
     const { vocabSize } = this.#config;
     const bytes = new Uint8Array(numRequests * vocabSize * 4);
     await this.#readback.read('logits', [{ buffer: this.#workspace.logits, offset: 0, size: bytes.length }], bytes);
@@ -197,6 +210,10 @@ export class GpuModel {
       (_, request) => new Float32Array(bytes.buffer, request * vocabSize * 4, vocabSize),
     );
   }
+}
+
+function numLogits({ logits = 'last', tokens }: SequenceChunk): number {
+  return logits === 'all' ? tokens.length : logits === 'last' ? 1 : 0;
 }
 
 function uploadTokens(step: ComputeStep, chunks: readonly SequenceChunk[], numTokens: number): StepData {

@@ -1,7 +1,8 @@
-import type { KvCache, KvCacheManager } from '@bufferwise/cache-manager';
+import type { KvCacheManager } from '@bufferwise/cache-manager';
 import type { BufferId } from '@bufferwise/core-policy';
 import type { ComputeStep, StepData, WebGpuPoolMemory } from '@bufferwise/gpu-kernels';
 import { StepTable } from '@bufferwise/scratch-allocator';
+import type { SequenceChunk } from './gpu-model.ts';
 
 /** The pages of one buffer as the kernels of one step read them. Lengths in 32-bit words. */
 export interface BoundPages {
@@ -26,9 +27,10 @@ export class PagedBuffers {
   }
 
   /** Reads where the requests' pages are now, and returns what finds a buffer's tables among it. */
-  bind(step: ComputeStep, requests: readonly KvCache[]): (id: BufferId) => BoundPages {
+  bind(step: ComputeStep, chunks: readonly SequenceChunk[]): (id: BufferId) => BoundPages {
     const { tokensPerBlock } = this.#manager.layout;
-    const maxBlocks = Math.max(...requests.map(({ capacity }) => Math.ceil(capacity / tokensPerBlock)));
+    const maxBlocks = Math.max(...chunks.map(({ cache }) => Math.ceil(cache.capacity / tokensPerBlock)));
+    const requests = chunks.map(({ cache, pages, beam = 0 }) => pages ?? cache.beam(beam));
     const length = this.#table.length(requests.length, maxBlocks);
     if (this.#entries.length < length) this.#entries = new Int32Array(Math.max(length, this.#entries.length * 2));
     this.#table.fill(requests, maxBlocks, this.#entries);
