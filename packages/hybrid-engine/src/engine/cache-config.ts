@@ -1,6 +1,7 @@
-import { type CacheConfig, defineCacheConfig } from '@bufferwise/core-policy';
+import { type CacheConfig, defineCacheConfig, type LayerConfig, type ReusePolicy } from '@bufferwise/core-policy';
 import { cacheLayers } from '../model/layers.ts';
 import type { HybridModelConfig } from '../model/model-config.ts';
+import { EngineError } from './engine-error.ts';
 
 /** How the engine keeps what the model remembers. */
 export interface EngineCacheOptions {
@@ -15,7 +16,17 @@ export interface EngineCacheOptions {
    * share may leave a group of states with one page, and so one request at a time and nothing to reuse.
    */
   poolRatio?: readonly number[];
+  /** Share of the memory in use above which no further request comes onto the device, above 0 and at most 1. Default 0.97. */
+  maxUtilForResume?: number;
+  /** Reuse policy of each buffer. Default: all required. */
+  policies?: PolicyChoice;
 }
+
+/**
+ * Reuse policies by role of the buffers (`value`), or by layer and role (`3.value`), which counts more; or what says it for each. Buffers that
+ * are not named are required.
+ */
+export type PolicyChoice = Readonly<Record<string, ReusePolicy>> | ((layerId: number, role: string) => ReusePolicy | undefined);
 
 export const DEFAULT_TOKENS_PER_BLOCK = 16;
 export const DEFAULT_DEVICE_BYTES = 64 * 2 ** 20;
@@ -33,14 +44,39 @@ export function engineCacheConfig(model: HybridModelConfig, options: EngineCache
   const { tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK, deviceBytes = DEFAULT_DEVICE_BYTES, hostBytes = 0, poolRatio } = options;
   const config = defineCacheConfig({
     tokensPerBlock,
-    layers: cacheLayers(model, { tokensPerBlock }),
+    layers: withPolicies(cacheLayers(model, { tokensPerBlock }), options.policies),
     tiers: [{ tier: 'device', quota: deviceBytes }, ...(hostBytes > 0 ? [{ tier: 'host' as const, quota: hostBytes }] : [])],
     initialPoolRatio: poolRatio,
+    maxUtilForResume: options.maxUtilForResume,
   });
   // As a batch and not as a ratio: a ratio may leave a group of states with the one page that a request cannot do without.
   const numChunks = Math.min(MAX_TYPICAL_CHUNKS, Math.ceil(deviceBytes / bytesOfChunk(config, chunkTokens)));
   const kvCaches = new Array(numChunks).fill({ capacity: chunkTokens, historyLength: 0 });
   return defineCacheConfig({ ...config, typicalStep: { kvCaches } });
+}
+
+/** @throws {EngineError} `engine-options` on a name that no buffer has */
+function withPolicies(layers: readonly LayerConfig[], choice: PolicyChoice = {}): LayerConfig[] {
+  if (typeof choice !== 'function') requireNames(layers, Object.keys(choice));
+  const policyOf = (layerId: number, role: string) =>
+    typeof choice === 'function' ? choice(layerId, role) : (choice[`${layerId}.${role}`] ?? choice[role]);
+  return layers.map((layer) => ({
+    ...layer,
+    buffers: layer.buffers.map((buffer) => ({
+      ...buffer,
+      reusePolicy: policyOf(layer.layerId, buffer.role) ?? buffer.reusePolicy,
+    })),
+  }));
+}
+
+function requireNames(layers: readonly LayerConfig[], names: readonly string[]): void {
+  const known = new Set(layers.flatMap(({ layerId, buffers }) => buffers.flatMap(({ role }) => [role, `${layerId}.${role}`])));
+  const unknown = names.find((name) => !known.has(name));
+  if (unknown === undefined) return;
+  throw new EngineError(
+    'engine-options',
+    `cache.policies names ${unknown}, which no buffer of the model is called; roles are ${[...new Set(layers.flatMap(({ buffers }) => buffers.map(({ role }) => role)))].join(', ')}, alone or behind a layer (3.${layers[0].buffers[0].role})`,
+  );
 }
 
 /** Bytes that one chunk leaves behind: the blocks of attention, and one snapshot of the state at its end. */

@@ -11,7 +11,12 @@ export interface RequestLimits {
 /** @throws {EngineError} with what is wrong with a request, and the way out */
 export function checkRequest(
   { vocabSize, manager }: RequestLimits,
-  { prompt, maxNewTokens, turnBorders = [], priority = 0 }: Pick<GenerationRequest, 'prompt' | 'maxNewTokens' | 'turnBorders' | 'priority'>,
+  {
+    prompt,
+    maxNewTokens,
+    turnBorders = [],
+    priority = 0,
+  }: Pick<GenerationRequest, 'prompt' | 'maxNewTokens' | 'turnBorders' | 'priority'>,
 ): void {
   if (prompt.length === 0) throw new EngineError('prompt-invalid', 'the prompt has no tokens; give at least one');
   for (let i = 0; i < prompt.length; i++) {
@@ -25,10 +30,7 @@ export function checkRequest(
   if (!Number.isFinite(priority)) throw new EngineError('engine-options', `priority is ${priority}; it must be a finite number`);
   for (const border of turnBorders) {
     if (Number.isInteger(border) && border > 0 && border <= prompt.length) continue;
-    throw new EngineError(
-      'engine-options',
-      `turn border ${border} is not a token count of a prompt of ${prompt.length} tokens`,
-    );
+    throw new EngineError('engine-options', `turn border ${border} is not a token count of a prompt of ${prompt.length} tokens`);
   }
   const mostTokens = manager.clampSequenceLength(prompt.length + maxNewTokens - 1);
   if (prompt.length + maxNewTokens - 1 > mostTokens) {

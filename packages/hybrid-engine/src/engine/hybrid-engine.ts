@@ -1,8 +1,8 @@
 import { type CacheStatistics, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
 import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
 import { cutPools } from '@bufferwise/scratch-allocator';
-import { layerKind } from '../model/model-config.ts';
 import type { HybridModel } from '../model/model.ts';
+import { layerKind } from '../model/model-config.ts';
 import { copyPages } from '../reuse/copy-pages.ts';
 import { type MixerReach, ModelMemory } from '../reuse/model-memory.ts';
 import { ReuseOpener } from '../reuse/open-reuse.ts';
@@ -14,8 +14,8 @@ import type { NgramOptions } from '../speculation/ngram-drafts.ts';
 import type { BeamRequest, BeamResult } from './beam-search.ts';
 import { type EngineCacheOptions, engineCacheConfig } from './cache-config.ts';
 import { checkRequest, type RequestLimits, requireCount } from './check-request.ts';
-import { EngineError } from './engine-error.ts';
 import { type Completion, readToEnd } from './completion.ts';
+import { EngineError } from './engine-error.ts';
 import type { GeneratedToken, GenerationReport, GenerationRequest } from './generation.ts';
 import { GpuModel, type StepCosts } from './gpu-model.ts';
 import { maxStepTokens } from './workspace.ts';
@@ -250,7 +250,13 @@ function closedError(cause?: unknown): EngineError {
 }
 
 /** @throws {EngineError} `engine-options` */
-function stepLimits({ model, device, chunkTokens = DEFAULT_CHUNK_TOKENS, stepTokens = chunkTokens, ...rest }: HybridEngineOptions): StepLimits {
+function stepLimits({
+  model,
+  device,
+  chunkTokens = DEFAULT_CHUNK_TOKENS,
+  stepTokens = chunkTokens,
+  ...rest
+}: HybridEngineOptions): StepLimits {
   const most = maxStepTokens(model.config, device.limits);
   const why = ', the most whose activations this device can bind';
   requireCount('chunkTokens', chunkTokens, most, why);

@@ -57,6 +57,7 @@ export abstract class GenerationTask implements Task {
   #opened: OpenedReuse | null = null;
   #ended = false;
   #failed = false;
+  #mayReuse: boolean;
   #error: unknown;
   /** Where the prompt is cut, for snapshots. */
   #cuts: readonly number[] = [];
@@ -72,6 +73,7 @@ export abstract class GenerationTask implements Task {
     this.arrival = arrival;
     this.known = new TokenList(request.prompt);
     this.promptLength = request.prompt.length;
+    this.#mayReuse = request.lookup ?? true;
     request.signal?.addEventListener('abort', this.#onAbort);
   }
 
@@ -155,6 +157,13 @@ export abstract class GenerationTask implements Task {
     this.#giveBack();
   }
 
+  forgoReuse(): boolean {
+    if (this.active || !this.#mayReuse || this.#opened?.matched === 0) return false;
+    this.#mayReuse = false;
+    this.#giveBack();
+    return true;
+  }
+
   fail(error: unknown): void {
     if (this.#ended) return;
     this.#failed = true;
@@ -224,10 +233,10 @@ export abstract class GenerationTask implements Task {
   readonly #onAbort = () => this.fail(this.request.signal?.reason);
 
   #lookUp(): OpenedReuse {
-    const { lookup = true, scope, publish = true } = this.request;
+    const { scope, publish = true } = this.request;
     // The last token is always computed: its logits choose the next one.
     const tokens = this.known.slice(0, this.known.length - 1);
-    return this.host.reuse.open({ tokens, lookup, scope, publish, expectedPromptLength: this.promptLength });
+    return this.host.reuse.open({ tokens, lookup: this.#mayReuse, scope, publish, expectedPromptLength: this.promptLength });
   }
 
   #begin(opened: OpenedReuse): void {

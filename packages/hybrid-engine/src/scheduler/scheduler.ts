@@ -177,6 +177,7 @@ export class Scheduler {
   /** Nobody can move, and nobody is left to give way: others than tasks hold the pages. */
   #refuseFirst(): void {
     const [first] = this.#ranked(({ wanted }) => wanted);
+    if (first?.forgoReuse()) return;
     first?.fail(
       new EngineError(
         'cache-full',

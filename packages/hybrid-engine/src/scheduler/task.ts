@@ -38,6 +38,8 @@ export interface Task {
   suspend(): void;
   /** Gives its pages back. What it published may be found again; the rest is computed anew. */
   release(): void;
+  /** Lets go what it claimed of others, for good: to hold it and to copy from it may take more room than to compute it. False: it has nothing of the kind. */
+  forgoReuse(): boolean;
   /** Ends it with an error for whoever waits. */
   fail(error: unknown): void;
 }
