@@ -30,7 +30,7 @@ export function tailRows({ convWidth, replay }: Mamba2Layer): number {
  *
  * @throws {KernelError} on a shape or a ring that the kernels do not serve
  */
-export function cacheLayer(layer: Mamba2Layer): SsmLayerConfig {
+export function mamba2LayerConfig(layer: Mamba2Layer): SsmLayerConfig {
   const { layerId, replay, reusePolicy, policies } = layer;
   const { stateWords, numChannels } = mamba2Layout(layer);
   const buffers: BufferConfig[] = [

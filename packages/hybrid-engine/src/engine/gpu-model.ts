@@ -2,6 +2,7 @@ import { type ConsumerAdapter, type ConsumerStep, type ReplayPlan, StepPages, ty
 import type { GroupReuseStatus, KvCache, KvCacheManager } from '@bufferwise/cache-manager';
 import type { BufferId, LayerGroupId } from '@bufferwise/core-policy';
 import { ComputeContext, type ComputeStep, Readback, type StepData } from '@bufferwise/gpu-kernels';
+import type { PageSource } from '@bufferwise/scratch-allocator';
 import type { MemoryOptions } from '../description/cache-layers.ts';
 import type { LayerDescription, ModelDescription } from '../description/model-description.ts';
 import { dequantise } from '../gguf/dequantise.ts';
@@ -28,6 +29,8 @@ export interface SequenceChunk {
   logits?: 'last' | 'all' | 'none';
   /** The beam whose pages are written and read. Default 0. */
   beam?: number;
+  /** Where its pages are, when not all of them are those of `cache`. */
+  pages?: PageSource;
   /** Tokens of the request's match. Those of the chunk before it are given again, for groups that were not reused. Default 0. */
   matched?: number;
   /** Groups whose pages hold the match: tokens before it are not written there. Default: all. */
@@ -79,6 +82,7 @@ export class GpuModel {
   readonly #pages: StepPages;
   readonly #allGroups: ReadonlySet<LayerGroupId>;
   readonly #maxTokens: number;
+  readonly #keepsRings: boolean;
   readonly #attention: AttentionMixer;
   readonly #mamba: MambaMixer;
 
@@ -116,6 +120,7 @@ export class GpuModel {
     this.#pages = new StepPages(layout, bufferGrouping.flat() as BufferId[]);
     this.#allGroups = new Set(bufferGrouping.map((_, groupId) => groupId as LayerGroupId));
     this.#maxTokens = maxTokens;
+    this.#keepsRings = memory.replay !== undefined;
     const factors = tensors.get('rope_freqs.weight');
     const shared = { model: description, layout, memory, workspace };
     this.#attention = new AttentionMixer(this.#context, { ...shared, ropeFactors: factors && dequantise(factors) });
@@ -152,6 +157,17 @@ export class GpuModel {
     return this.#readLogits(chunks);
   }
 
+  /**
+   * Brings the recurrent state of a request up to its history, where it is kept as tokens to be replayed. Before the manager copies it:
+   * before a fork, and before the request is closed or stops committing.
+   */
+  settle(cache: KvCache): void {
+    if (!this.#keepsRings) return;
+    const compute = this.#context.step('bufferwise settle');
+    this.#mamba.consumer.settle(this.#consumerStep([{ cache, tokens: NO_TOKENS, start: cache.historyLength }]), compute);
+    compute.submit();
+  }
+
   destroy(): void {
     this.#weights.destroy();
     this.#attention.consumer.close();
@@ -186,7 +202,7 @@ export class GpuModel {
     const { tokensPerBlock } = this.#manager.layout;
     const maxBlocks = Math.max(...chunks.map(({ cache }) => Math.ceil(cache.capacity / tokensPerBlock)));
     this.#pages.fill(
-      chunks.map(({ cache, beam }) => (beam === undefined ? cache : cache.beam(beam))),
+      chunks.map(({ cache, beam, pages }) => pages ?? (beam === undefined ? cache : cache.beam(beam))),
       maxBlocks,
     );
     const requests = chunks.map((chunk): StepRequest => {
@@ -247,6 +263,8 @@ export class GpuModel {
     );
   }
 }
+
+const NO_TOKENS = new Uint32Array(0);
 
 function numLogitRows({ tokens, logits = 'last' }: SequenceChunk): number {
   return { last: 1, all: tokens.length, none: 0 }[logits];
