@@ -16,12 +16,16 @@ export interface RigOptions extends TinyDecoderOptions {
   blocks?: number;
   moreTiers?: readonly TierConfig[];
   options?: Partial<OnnxDecoderOptions>;
+  /** Whether the manager looks at everything after every call, instead of at the end. Default true. */
+  checked?: boolean;
 }
 
 export interface Rig {
   decoder: OnnxDecoder;
   manager: KvCacheManager;
   session: WatchedSession;
+  /** Closes everything; nothing may be held then. Comes by itself when the test is over. */
+  end(): Promise<void>;
 }
 
 const models = new Map<string, Promise<ort.InferenceSession>>();
@@ -35,7 +39,7 @@ export function tinySession(options: TinyDecoderOptions = {}): Promise<ort.Infer
 }
 
 /** A decoder over a manager that checks itself after every call; after the test nothing may be held. */
-export async function createRig({ blocks, moreTiers = [], options, ...tiny }: RigOptions = {}): Promise<Rig> {
+export async function createRig({ blocks, moreTiers = [], options, checked = true, ...tiny }: RigOptions = {}): Promise<Rig> {
   const session = new WatchedSession(await tinySession(tiny));
   const config = defineCacheConfig({
     tokensPerBlock: TOKENS_PER_BLOCK,
@@ -43,20 +47,23 @@ export async function createRig({ blocks, moreTiers = [], options, ...tiny }: Ri
     tiers: [{ tier: 'device', quota: DEVICE_BYTES }, ...moreTiers],
     maxUtilForResume: 1,
   });
-  const manager = new KvCacheManager({ config, device: new HostPageDevice(), debugChecks: true });
+  const manager = new KvCacheManager({ config, device: new HostPageDevice(), debugChecks: checked });
   const decoder = await OnnxDecoder.create({ session, ort, manager, ...options });
   const others = manager.createKvCache();
   if (blocks !== undefined) {
     await others.resume();
     others.resize((manager.storageStatistics(0)[0].total - blocks) * TOKENS_PER_BLOCK);
   }
-  onTestFinished(async () => {
+  let ending: Promise<void> | undefined;
+  const end = async () => {
     await decoder.close();
     others.close();
     checkInvariants(manager);
     await manager.close();
-  });
-  return { decoder, manager, session };
+  };
+  const rig: Rig = { decoder, manager, session, end: () => (ending ??= end()) };
+  onTestFinished(rig.end);
+  return rig;
 }
 
 /** Runs a whole prompt and leaves it behind for others. @returns the logits of its last token */
