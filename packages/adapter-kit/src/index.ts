@@ -7,6 +7,7 @@
 // Every plugin
 export { CallGate } from './call-gate.ts';
 // Connectors: what of a request is loaded and saved
+export { checkedConnector } from './connector/checked-connector.ts';
 export { connectorLayout, connectorMemory } from './connector/connector-layout.ts';
 export type {
   BlocksByGroup,

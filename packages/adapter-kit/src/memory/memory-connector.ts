@@ -85,7 +85,7 @@ export class MemoryConnector implements KvConnector {
   }
 
   close(): Promise<void> {
-    return this.#gate.close(() => this.#sides?.worker.settled());
+    return this.#gate.close(() => this.#sides?.worker.close());
   }
 
   #registered(): { scheduler: MemoryScheduler; worker: MemoryWorker } {

@@ -23,12 +23,16 @@ interface Known {
   readonly numTokens: number;
   /** Names of pages in the store; undefined while nobody knows. */
   there: Set<string> | undefined;
+  /** The last answer to a lookup that had something to load. */
+  offer: Extract<Lookup, { state: 'known' }> | undefined;
   /** Blocks whose pages were ordered to be saved. */
   saved: number;
   /** Pages that were ordered to be loaded. */
   loading: readonly PageOrder[];
   /** Saves of it that no worker has reported as done. */
   isSaving: boolean;
+  /** An asynchronous load of it is under way, as far as workers have reported. */
+  isLoading: boolean;
 }
 
 interface OfferedGroup extends ConnectorGroup {
@@ -63,9 +67,11 @@ export class MemoryScheduler implements ConnectorScheduler {
       affinity: affinityOf(blocks),
       numTokens: tokens.length,
       there: undefined,
+      offer: undefined,
       saved: 0,
       loading: [],
       isSaving: false,
+      isLoading: false,
     };
     this.#requests.set(id, known);
     void this.#look(known);
@@ -87,7 +93,8 @@ export class MemoryScheduler implements ConnectorScheduler {
       );
       if (this.#groups.some((group) => group.lifecycle.policy === 'required' && !complete.includes(group))) continue;
       const groups = complete.map(({ groupId }) => groupId);
-      return { state: 'known', tokens: end - computedTokens, async: this.#asyncLoad, groups };
+      known.offer = { state: 'known', tokens: end - computedTokens, async: this.#asyncLoad, groups };
+      return known.offer;
     }
     return { state: 'known', tokens: 0, async: false, groups: [] };
   }
@@ -96,12 +103,15 @@ export class MemoryScheduler implements ConnectorScheduler {
     const known = this.#known(id);
     if (externalTokens === 0) return;
     const end = computedTokens + externalTokens;
-    known.loading = this.#groups.flatMap((group) =>
+    // Exactly what was offered, whatever became of it since: the engine counts on it, and hears of each page that fails.
+    const offered = this.#groups.filter(({ groupId }) => known.offer?.groups.includes(groupId) ?? true);
+    known.loading = offered.flatMap((group) =>
       this.#needed(known, group, computedTokens, end).flatMap(({ ordinal, name }) =>
         this.#order(known, group, blocks[group.groupId], ordinal, name),
       ),
     );
     known.saved = Math.max(known.saved, Math.floor(end / this.#tokensPerBlock));
+    known.isLoading = this.#asyncLoad;
     this.#orders.loads.push({ id, async: this.#asyncLoad, pages: known.loading });
   }
 
@@ -127,18 +137,26 @@ export class MemoryScheduler implements ConnectorScheduler {
     return orders;
   }
 
-  update({ failedPages }: StepReport): void {
+  update({ failedPages, finished }: StepReport): void {
+    for (const id of finished.loaded) {
+      const known = this.#requests.get(id);
+      if (known !== undefined) known.isLoading = false;
+    }
     for (const known of this.#requests.values()) {
-      for (const { groupId, slot, name } of known.loading) {
-        if (failedPages.some((page) => page.groupId === groupId && page.slot === slot)) known.there?.delete(name.key);
+      for (const { groupId, slot, name, block } of known.loading) {
+        if (!failedPages.some((page) => page.groupId === groupId && page.slot === slot)) continue;
+        known.there?.delete(name.key);
+        // What is computed instead is worth saving: the store has lost it.
+        known.saved = Math.min(known.saved, known.blocks.indexOf(block));
       }
     }
   }
 
   requestFinished(id: number): FinishAnswer {
-    const { isSaving } = this.#known(id);
+    const { isSaving, isLoading } = this.#known(id);
     this.#requests.delete(id);
-    return { delayFree: isSaving };
+    // A load that is late must not write into the pages of whoever has them next.
+    return { delayFree: isSaving || isLoading };
   }
 
   /** Nothing is there any more. */
