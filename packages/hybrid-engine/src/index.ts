@@ -1,5 +1,3 @@
-// The engine
-
 // What a model computes
 export type { AttentionDescription } from './description/attention.ts';
 export { cacheLayers } from './description/cache-layers.ts';
@@ -8,16 +6,21 @@ export type { FeedForwardDescription } from './description/feed-forward.ts';
 export type { Mamba2Description } from './description/mamba2.ts';
 export type { LayerDescription, ModelArchitecture, ModelDescription } from './description/model-description.ts';
 export type { RotaryDescription } from './description/rotary.ts';
+// The engine
+export { advisePolicies, type PolicyAdvice } from './engine/auto-policies.ts';
+export type { BeamAnswer, BeamRequest, BeamResult } from './engine/beam-search.ts';
 export {
   DEFAULT_DEVICE_BYTES,
   DEFAULT_TOKENS_PER_BLOCK,
   type EngineCacheOptions,
   engineCacheConfig,
 } from './engine/cache-config.ts';
+export type { Completion } from './engine/completion.ts';
 export { EngineError, type EngineErrorCode } from './engine/engine-error.ts';
 export type { GeneratedToken, GenerationReport, GenerationRequest, GroupReuse } from './engine/generation.ts';
 export type { StepCosts } from './engine/gpu-model.ts';
 export { HybridEngine, type HybridEngineOptions } from './engine/hybrid-engine.ts';
+export type { PolicyChoice } from './engine/policy-choice.ts';
 // Models of GGUF files
 export { dequantise } from './gguf/dequantise.ts';
 export { dequantiseAll, type GgufModel, readGgufModel } from './gguf/gguf-model.ts';
@@ -41,3 +44,7 @@ export { ReferenceModel, ReferenceState } from './reference/reference-model.ts';
 export type { Choice } from './sampling/log-probability.ts';
 export { Sampler, type SamplingOptions } from './sampling/sampler.ts';
 export { SamplingError } from './sampling/sampling-error.ts';
+// Scheduling
+export type { PromptRequest, TaskCounts } from './scheduler/generation-task.ts';
+export type { SchedulerCounts } from './scheduler/scheduler.ts';
+export type { NgramOptions } from './speculation/ngram-drafts.ts';
