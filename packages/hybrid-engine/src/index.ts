@@ -1,6 +1,6 @@
 // What a model computes
 export type { AttentionDescription } from './description/attention.ts';
-export { cacheLayers } from './description/cache-layers.ts';
+export { cacheLayers, type MemoryOptions } from './description/cache-layers.ts';
 export { describeTensors } from './description/describe-tensors.ts';
 export type { FeedForwardDescription } from './description/feed-forward.ts';
 export type { Mamba2Description } from './description/mamba2.ts';

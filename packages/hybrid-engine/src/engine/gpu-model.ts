@@ -127,14 +127,19 @@ export class GpuModel {
     this.#mamba = new MambaMixer(this.#context, shared);
   }
 
-  /** How a request begins whose groups can supply so much: for its first `resume`, and for `start` of its first chunk. */
+  /**
+   * How a request begins whose groups can supply so much: for its first `resume`, and for `start` of its first chunk. With Mamba-2
+   * layers whatever is computed again is so from token 0 on, as a state that was reused says nothing about tokens before the match.
+   */
   planReplay(reuseStatus: readonly GroupReuseStatus[], matched: number): ReplayPlan {
     const consumers: ConsumerAdapter<never>[] = [this.#attention.consumer, this.#mamba.consumer];
     const plans = consumers.map((consumer) => consumer.planReplay(reuseStatus, matched));
+    const from = Math.min(...plans.map((plan) => plan.from));
+    const isRecurrent = this.#model.layers.some(({ mixer }) => mixer.kind === 'mamba2');
     return {
       optionalReuseGroups: plans.flatMap(({ optionalReuseGroups }) => optionalReuseGroups),
       rebuiltGroups: plans.flatMap(({ rebuiltGroups }) => rebuiltGroups),
-      from: Math.min(...plans.map(({ from }) => from)),
+      from: isRecurrent && from < matched ? 0 : from,
     };
   }
 
