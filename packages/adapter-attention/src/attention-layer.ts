@@ -11,7 +11,7 @@ export interface AttentionLayer {
   /** A multiple of `numKvHeads`. */
   readonly numQueryHeads: number;
   readonly numKvHeads: number;
-  /** Numbers of one head: a multiple of 4, from 32 to 256. */
+  /** Numbers of one head: a multiple of 4, from 8 to 256. */
   readonly headDim: number;
   /** Numbers of one head of a value and of the output. Default `headDim`. */
   readonly valueDim?: number;
