@@ -12,7 +12,7 @@ import type { LayerConfig, LayerGroupId } from '@bufferwise/core-policy';
 import { type ComputeContext, type ComputeStep, warmUpMamba2 } from '@bufferwise/gpu-kernels';
 import type { StorageLayout } from '@bufferwise/scratch-allocator';
 import { BoundLayer } from './bound-layer.ts';
-import { mamba2LayerConfig, type Mamba2Layer, tailRows } from './mamba2-layer.ts';
+import { type Mamba2Layer, mamba2LayerConfig, tailRows } from './mamba2-layer.ts';
 import { type Mamba2Rows, type Mamba2Step, RecordedStep } from './mamba2-step.ts';
 import { ReplayCursors } from './replay-cursors.ts';
 import { recordSettling } from './settle.ts';

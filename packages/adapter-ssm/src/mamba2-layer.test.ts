@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { mamba2LayerConfig, tailRows } from './mamba2-layer.ts';
 
 const shape = { numHeads: 8, headDim: 32, stateSize: 16, numGroups: 1, convWidth: 4, layerId: 7 };
-const policiesOf = (layer: ReturnType<typeof mamba2LayerConfig>) => layer.buffers.map(({ role, reusePolicy }) => [role, reusePolicy]);
+const policiesOf = (layer: ReturnType<typeof mamba2LayerConfig>) =>
+  layer.buffers.map(({ role, reusePolicy }) => [role, reusePolicy]);
 
 test('a layer keeps a state and a tail, and leaves their policy to the layer', () => {
   const layer = mamba2LayerConfig({ ...shape, reusePolicy: 'optional' });
