@@ -3,7 +3,7 @@ import { type KvCache, KvCacheManager } from '@bufferwise/cache-manager';
 import { defineCacheConfig } from '@bufferwise/core-policy';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { attentionByHand } from './attention-by-hand.ts';
+import { attentionByHand } from './attention-by-hand-rig.ts';
 import { AttentionConsumer } from './attention-consumer.ts';
 import type { AttentionLayer } from './attention-layer.ts';
 import { AttentionRig, rowsOfSeeds, widthsOf } from './attention-rig.ts';

@@ -38,7 +38,7 @@ export { ModelError, type ModelErrorCode, type ModelErrorDetails, type ModelFaul
 export { StreamDecoder, Tokenizer, type TokenizerOptions } from './model/tokenizer.ts';
 export type { WeightTensor } from './model/weight-tensor.ts';
 export { Mamba2State } from './reference/mamba2.ts';
-export { ReferenceModel, ReferenceState } from './reference/reference-model.ts';
+export { type OnLayer, ReferenceModel, ReferenceState } from './reference/reference-model.ts';
 
 // Sampling
 export type { Choice } from './sampling/log-probability.ts';

@@ -34,15 +34,15 @@ const MAX_TYPICAL_CHUNKS = 1024;
 /**
  * The cache config of a model: its layers with the chosen policies, memory shared out by what a prefill chunk leaves behind.
  *
- * @param memory      how the model keeps what it remembers, as `GpuModel` is given it
- * @param chunkTokens tokens of a chunk at most
+ * @param step how the model keeps what it remembers (`memory`, as `GpuModel` is given it), and how many tokens a chunk has at most
  * @throws {ConfigError} on options that fit no cache; {EngineError} `engine-options` on policies of buffers that there are not
  */
 export function engineCacheConfig(
   model: ModelDescription,
   options: EngineCacheOptions,
-  { memory, chunkTokens }: { memory: MemoryOptions; chunkTokens: number },
+  step: { memory: MemoryOptions; chunkTokens: number },
 ): CacheConfig {
+  const { memory, chunkTokens } = step;
   const { tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK, deviceBytes = DEFAULT_DEVICE_BYTES, hostBytes = 0, poolRatio } = options;
   const whole = defineCacheConfig({
     tokensPerBlock,

@@ -7,7 +7,7 @@ import { attend } from './attention.ts';
 import { Mamba2State, mixMamba2 } from './mamba2.ts';
 import { ReferenceWeights } from './weights.ts';
 
-type OnLayer = (x: Float32Array, layer: number) => void;
+export type OnLayer = (x: Float32Array, layer: number) => void;
 
 /**
  * Any described model in plain TypeScript: what its description means, and the answer that kernels are measured by.
