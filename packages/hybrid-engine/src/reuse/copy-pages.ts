@@ -21,7 +21,8 @@ export function copyPages(
       const targets: number[] = [];
       const source = slotsOf(from);
       slotsOf(to).forEach((target, ordinal) => {
-        if (target < 0 || !(source[ordinal] >= 0)) return;
+        if (target < 0) return;
+        if (!(source[ordinal] >= 0)) throw new Error(`block ${ordinal} of group ${groupId} has no page to be copied from`);
         sources.push(source[ordinal]);
         targets.push(target);
       });

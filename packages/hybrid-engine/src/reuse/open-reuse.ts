@@ -82,13 +82,24 @@ export class ReuseOpener {
     const layers = this.#model.layerHistories(direct.matched, direct.missing);
     const latest = catchUpStart(layers, direct.matched);
     if (latest === 0) return null;
-    const needsState = layers.some((layer) => layer.kind === 'ssm' && (layer.state === 'later' || layer.tail === 'later'));
-    const cache = this.#create(request, request.tokens.subarray(0, latest), { requireOptional: needsState });
-    const from = cache.numCommittedTokens;
-    const plan = this.#model.planReplay(cache.reuseStatus, from);
-    if (from > 0) return new CatchUp(cache, direct, plan.optionalReuseGroups, this.#copyPages);
-    cache.close();
+    const tokens = request.tokens.subarray(0, latest);
+    // Optional groups of the run have to be complete where it begins, but for those that it is there to fill.
+    for (const requireOptional of [false, true]) {
+      const cache = this.#create(request, tokens, { requireOptional });
+      const from = cache.numCommittedTokens;
+      const plan = this.#model.planReplay(cache.reuseStatus, from);
+      const missing = this.#missing(cache.reuseStatus, from, plan);
+      if (from > 0 && [...missing].every((groupId) => this.#mayBegin(groupId, direct.missing)))
+        return new CatchUp(cache, direct, plan.optionalReuseGroups, this.#copyPages);
+      cache.close();
+    }
     return null;
+  }
+
+  /** Whether a second run may begin without a group: one that it fills from there on. Optional state it has to begin with. */
+  #mayBegin(groupId: LayerGroupId, filled: ReadonlySet<LayerGroupId>): boolean {
+    const { kind, policy } = this.#manager.lifecycles.get(groupId);
+    return filled.has(groupId) && !(kind === 'ssm' && policy === 'optional');
   }
 }
 

@@ -67,16 +67,25 @@ export class Scheduler {
 
   async #drive(): Promise<void> {
     this.#running = true;
-    for (;;) {
-      // Everybody who got something from the last step comes back with the next wish first.
-      await nextTask();
-      if (this.#ranked(({ wanted }) => wanted).length === 0) break;
-      await this.#admit();
-      const batch = this.#prepare();
-      if (batch.length > 0) await this.#step(batch);
-      else this.#refuseFirst();
+    try {
+      while (await this.#turn());
+    } catch (error) {
+      // Nobody shall wait for a step that never comes.
+      this.failAll(error);
     }
     this.#running = false;
+  }
+
+  /** @returns false when nobody waits for anything */
+  async #turn(): Promise<boolean> {
+    // Everybody who got something from the last step comes back with the next wish first.
+    await nextTask();
+    if (this.#ranked(({ wanted }) => wanted).length === 0) return false;
+    await this.#admit();
+    const batch = this.#prepare();
+    if (batch.length > 0) await this.#step(batch);
+    else this.#refuseFirst();
+    return true;
   }
 
   #ranked(which: (task: Task) => boolean): Task[] {
