@@ -3,6 +3,7 @@ import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
 import { cutPools } from '@bufferwise/scratch-allocator';
 import type { MemoryOptions } from '../description/cache-layers.ts';
 import type { EngineModel } from '../model/engine-model.ts';
+import { type OutsideCounts, type OutsideOptions, OutsidePrefixes } from '../outside/outside-prefixes.ts';
 import { copyPages } from '../reuse/copy-pages.ts';
 import { ModelMemory } from '../reuse/model-memory.ts';
 import { ReuseOpener } from '../reuse/open-reuse.ts';
@@ -33,6 +34,8 @@ export interface HybridEngineOptions {
   maxActive?: number;
   /** Guesses tokens of greedy and of drawn answers from what was said before, and computes several in one step. Default: one by one. */
   speculation?: NgramOptions;
+  /** Keeps prefixes outside of the process, too, where later ones and other machines find them. Default: nowhere. */
+  outside?: OutsideOptions;
   /** Verifies the cache's invariants after every call. Slow; for tests. */
   debugChecks?: boolean;
 }
@@ -68,6 +71,7 @@ export class HybridEngine {
   readonly #host: TaskHost;
   readonly #stepTokens: number;
   readonly #speculation: NgramOptions | null;
+  readonly #outside: OutsidePrefixes | null;
   #numRequests = 0;
   #closed = false;
 
@@ -104,7 +108,7 @@ export class HybridEngine {
   }
 
   private constructor({ options, manager, pageDevice, gpuModel }: EngineParts) {
-    const { model, maxActive = DEFAULT_MAX_ACTIVE, speculation = null } = options;
+    const { model, maxActive = DEFAULT_MAX_ACTIVE, speculation = null, outside } = options;
     const { chunkTokens, stepTokens } = stepLimits(options);
     this.model = model;
     this.manager = manager;
@@ -112,6 +116,7 @@ export class HybridEngine {
     this.#gpuModel = gpuModel;
     this.#stepTokens = stepTokens;
     this.#speculation = speculation;
+    this.#outside = outside === undefined ? null : new OutsidePrefixes(manager, pageDevice, outside);
     this.#scheduler = new Scheduler({
       run: (chunks) => gpuModel.step(chunks),
       maxStepTokens: stepTokens,
@@ -140,6 +145,16 @@ export class HybridEngine {
   /** How often requests made way for others. */
   get preemptions(): Readonly<SchedulerCounts> {
     return this.#scheduler.counts;
+  }
+
+  /** What came from outside of the process, and what was saved there; null where nothing is kept outside. */
+  get outside(): Readonly<OutsideCounts> | null {
+    return this.#outside?.counts ?? null;
+  }
+
+  /** Settles when everything that is to be saved outside has been. */
+  async saved(): Promise<void> {
+    await this.#outside?.settled();
   }
 
   storage(): PoolGroupStatistics[] {
@@ -217,19 +232,21 @@ export class HybridEngine {
     if (this.#closed) return;
     this.#closed = true;
     this.#scheduler.failAll(closedError());
+    await this.#outside?.close();
     await this.manager.close({ force: true });
     this.#pageDevice.destroy();
     this.#gpuModel.destroy();
   }
 
   #add(request: GenerationRequest): AnswerTask {
-    const task = new AnswerTask(this.#host, request, this.#numRequests++, this.#speculation);
+    const task: AnswerTask = new AnswerTask(this.#host, request, this.#numRequests++, this.#speculation);
     this.#scheduler.add(task);
     return task;
   }
 
   async *#read(task: AnswerTask): AsyncGenerator<GeneratedToken, GenerationReport, void> {
     try {
+      await this.#loadOutside(task);
       for (;;) {
         const token = await task.next();
         if (token === null) return task.report();
@@ -239,7 +256,22 @@ export class HybridEngine {
       throw this.#closed ? closedError(error) : error;
     } finally {
       task.end();
+      this.#saveOutside(task);
     }
+  }
+
+  /** Siblings leave it to the one that computes their prompt. Whoever gives up does not wait for the end of it. */
+  async #loadOutside({ request, tokens, follows }: AnswerTask): Promise<void> {
+    const { lookup = true, scope, signal } = request;
+    if (this.#outside === null || !lookup || follows) return;
+    const loading = this.#outside.load(tokens.subarray(0, tokens.length - 1), scope);
+    await (signal === undefined ? loading : Promise.race([loading, aborted(signal)]));
+  }
+
+  /** What is needed to go on from the prompt, for who asks the same, and from the answer, for the next turn. */
+  #saveOutside({ request, tokens }: AnswerTask): void {
+    if (request.publish === false || this.#closed) return;
+    this.#outside?.save([tokens.subarray(0, request.prompt.length - 1), tokens], request.scope);
   }
 
   get #limits(): RequestLimits {
@@ -277,4 +309,8 @@ function stepLimits({
 function memoryOptions({ cache = {}, speculation }: HybridEngineOptions): MemoryOptions {
   const maxTokens = speculation === undefined ? 0 : speculation.maxDrafts + 1;
   return { storage: cache.storage, ...(maxTokens > 0 && { replay: { rows: 2 * maxTokens, maxTokens } }) };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

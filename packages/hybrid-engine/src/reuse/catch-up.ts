@@ -5,6 +5,15 @@ import type { SequenceChunk } from '../engine/gpu-model.ts';
 import type { TokenList } from '../scheduler/token-list.ts';
 import type { CopyPages, OpenedReuse } from './open-reuse.ts';
 
+/** How a second run begins. */
+export interface CatchUpOptions {
+  /** Complete optional groups that it begins with. */
+  readonly optionalReuseGroups: readonly LayerGroupId[];
+  /** Groups of the match of which all tokens are there, and not those of a window alone: it reads them and writes none. */
+  readonly sharedGroups: ReadonlySet<LayerGroupId>;
+  readonly copyPages: CopyPages;
+}
+
 /**
  * A second run over the last part of a matched prefix, for groups whose past was neither reused nor kept: optional ones that are
  * incomplete, and private ones. It has pages of its own, so that it can begin where windows and state of the match are not live any more;
@@ -16,16 +25,18 @@ export class CatchUp {
   readonly #cache: KvCache;
   readonly #target: OpenedReuse;
   readonly #optionalReuseGroups: readonly LayerGroupId[];
+  readonly #shared: ReadonlySet<LayerGroupId>;
   readonly #copyPages: CopyPages;
   #resumedBefore = false;
   #end = 0;
 
-  constructor(cache: KvCache, target: OpenedReuse, optionalReuseGroups: readonly LayerGroupId[], copyPages: CopyPages) {
+  constructor(cache: KvCache, target: OpenedReuse, options: CatchUpOptions) {
     this.from = cache.numCommittedTokens;
     this.#cache = cache;
     this.#target = target;
-    this.#optionalReuseGroups = optionalReuseGroups;
-    this.#copyPages = copyPages;
+    this.#optionalReuseGroups = options.optionalReuseGroups;
+    this.#shared = options.sharedGroups;
+    this.#copyPages = options.copyPages;
   }
 
   /** Tokens that are still to be run. */
@@ -51,8 +62,8 @@ export class CatchUp {
   chunks(known: TokenList): readonly SequenceChunk[] {
     const cache = this.#cache;
     const start = cache.historyLength;
-    const { matched, reused } = this.#target;
-    const pages = pagesOfBoth(this.#target.cache, cache, reused);
+    const { matched } = this.#target;
+    const pages = pagesOfBoth(this.#target.cache, cache, this.#shared);
     return [
       {
         cache,
@@ -60,7 +71,7 @@ export class CatchUp {
         tokens: known.slice(start, this.#end),
         start,
         matched,
-        reusedGroups: reused,
+        reusedGroups: this.#shared,
         logits: 'none',
       },
     ];
@@ -87,10 +98,14 @@ export class CatchUp {
   }
 }
 
-/** Pages of the match where it was reused as a whole, else those of the second run. */
+/** Pages of the match in groups of which it has all, else those of the second run. */
 function pagesOfBoth(match: KvCache, run: KvCache, shared: ReadonlySet<LayerGroupId>): PageSource {
   return {
-    basePageIndices: (groupId) => (shared.has(groupId) ? match : run).basePageIndices(groupId),
+    basePageIndices(groupId) {
+      const own = run.basePageIndices(groupId);
+      // The match goes on behind what the run has come to.
+      return shared.has(groupId) ? match.basePageIndices(groupId).subarray(0, own.length) : own;
+    },
     ssmBlockBaseIndex: (groupId) => run.ssmBlockBaseIndex(groupId),
     scratch: (groupId) => run.scratch(groupId),
   };

@@ -90,10 +90,23 @@ export class ReuseOpener {
       const plan = this.#model.planReplay(cache.reuseStatus, from);
       const missing = this.#missing(cache.reuseStatus, from, plan);
       if (from > 0 && [...missing].every((groupId) => this.#mayBegin(groupId, direct.missing)))
-        return new CatchUp(cache, direct, plan.optionalReuseGroups, this.#copyPages);
+        return new CatchUp(cache, direct, {
+          optionalReuseGroups: plan.optionalReuseGroups,
+          sharedGroups: this.#wholeGroups(direct.reused),
+          copyPages: this.#copyPages,
+        });
       cache.close();
     }
     return null;
+  }
+
+  /** Groups that hold all tokens of a match, and not only those of a window or the state at its end. */
+  #wholeGroups(groups: ReadonlySet<LayerGroupId>): ReadonlySet<LayerGroupId> {
+    const isWhole = (groupId: LayerGroupId) => {
+      const lifecycle = this.#manager.lifecycles.get(groupId);
+      return lifecycle.kind === 'attention' && lifecycle.windowSize === null;
+    };
+    return new Set([...groups].filter(isWhole));
   }
 
   /** Whether a second run may begin without a group: one that it fills from there on. Optional state it has to begin with. */

@@ -49,6 +49,11 @@ export class AnswerTask extends GenerationTask {
     for (const sibling of siblings) sibling.#leader = this;
   }
 
+  /** Whether another task computes its prompt. */
+  get follows(): boolean {
+    return this.#leader !== null;
+  }
+
   get wanted(): boolean {
     return this.#leader === null && (this.#reader !== null || this.#siblings.some((sibling) => sibling.#reader !== null));
   }

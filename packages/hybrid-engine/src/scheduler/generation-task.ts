@@ -48,7 +48,7 @@ export abstract class GenerationTask implements Task {
   readonly arrival: number;
   readonly counts: TaskCounts = { reusedTokens: 0, computedTokens: 0, recomputedTokens: 0, preemptions: 0 };
   protected readonly host: TaskHost;
-  protected readonly request: PromptRequest;
+  readonly request: PromptRequest;
   protected readonly promptLength: number;
   /** Prompt, and whatever of the answer all of its continuations have in common. */
   protected readonly known: TokenList;
@@ -79,6 +79,11 @@ export abstract class GenerationTask implements Task {
 
   abstract get wanted(): boolean;
   abstract accept(rows: readonly (readonly Float32Array[])[]): void;
+
+  /** The prompt, and what is known of the answer: a view until there is more. */
+  get tokens(): Uint32Array {
+    return this.known.all;
+  }
 
   get ended(): boolean {
     return this.#ended;
