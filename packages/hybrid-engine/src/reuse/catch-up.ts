@@ -5,19 +5,23 @@ import type { SequenceChunk } from '../engine/gpu-model.ts';
 import type { TokenList } from '../scheduler/token-list.ts';
 import type { CopyPages, OpenedReuse } from './open-reuse.ts';
 
-/** How a second run begins. */
-export interface CatchUpOptions {
-  /** Complete optional groups that it begins with. */
+/** What a second run is made of. */
+export interface CatchUpParts {
+  /** Of the run: opened where it begins. */
+  readonly cache: KvCache;
+  readonly target: OpenedReuse;
+  /** Optional groups that the run begins with. */
   readonly optionalReuseGroups: readonly LayerGroupId[];
-  /** Groups of the match of which all tokens are there, and not those of a window alone: it reads them and writes none. */
-  readonly sharedGroups: ReadonlySet<LayerGroupId>;
+  /** Groups of full attention that `target` reused. */
+  readonly whole: ReadonlySet<LayerGroupId>;
   readonly copyPages: CopyPages;
 }
 
 /**
  * A second run over the last part of a matched prefix, for groups whose past was neither reused nor kept: optional ones that are
- * incomplete, and private ones. It has pages of its own, so that it can begin where windows and state of the match are not live any more;
- * of full attention it reads the pages of the match and writes none. What it fills is copied to the request, and the rest forgotten.
+ * incomplete, and private ones. It has pages of its own, as it begins where windows and state of the match are not live any more: of these it
+ * goes on from what others keep for its beginning. Of full attention it reads the pages of the match and writes none. What it fills is
+ * copied to the request, and the rest forgotten.
  */
 export class CatchUp {
   /** The token it began with. */
@@ -25,18 +29,19 @@ export class CatchUp {
   readonly #cache: KvCache;
   readonly #target: OpenedReuse;
   readonly #optionalReuseGroups: readonly LayerGroupId[];
-  readonly #shared: ReadonlySet<LayerGroupId>;
+  /** Groups of full attention that the request reused: their pages are those of the whole prefix. */
+  readonly #whole: ReadonlySet<LayerGroupId>;
   readonly #copyPages: CopyPages;
   #resumedBefore = false;
   #end = 0;
 
-  constructor(cache: KvCache, target: OpenedReuse, options: CatchUpOptions) {
+  constructor({ cache, target, optionalReuseGroups, whole, copyPages }: CatchUpParts) {
     this.from = cache.numCommittedTokens;
     this.#cache = cache;
     this.#target = target;
-    this.#optionalReuseGroups = options.optionalReuseGroups;
-    this.#shared = options.sharedGroups;
-    this.#copyPages = options.copyPages;
+    this.#optionalReuseGroups = optionalReuseGroups;
+    this.#whole = whole;
+    this.#copyPages = copyPages;
   }
 
   /** Tokens that are still to be run. */
@@ -63,7 +68,7 @@ export class CatchUp {
     const cache = this.#cache;
     const start = cache.historyLength;
     const { matched } = this.#target;
-    const pages = pagesOfBoth(this.#target.cache, cache, this.#shared);
+    const pages = pagesOfBoth(this.#target.cache, cache, this.#whole);
     return [
       {
         cache,
@@ -71,7 +76,7 @@ export class CatchUp {
         tokens: known.slice(start, this.#end),
         start,
         matched,
-        reusedGroups: this.#shared,
+        reusedGroups: this.#whole,
         logits: 'none',
       },
     ];
@@ -98,13 +103,12 @@ export class CatchUp {
   }
 }
 
-/** Pages of the match in groups of which it has all, else those of the second run. */
-function pagesOfBoth(match: KvCache, run: KvCache, shared: ReadonlySet<LayerGroupId>): PageSource {
+/** Pages of the match where it holds all of the prefix, as far as the second run has come; else those of the run. */
+function pagesOfBoth(match: KvCache, run: KvCache, whole: ReadonlySet<LayerGroupId>): PageSource {
   return {
-    basePageIndices(groupId) {
+    basePageIndices: (groupId) => {
       const own = run.basePageIndices(groupId);
-      // The match goes on behind what the run has come to.
-      return shared.has(groupId) ? match.basePageIndices(groupId).subarray(0, own.length) : own;
+      return whole.has(groupId) ? match.basePageIndices(groupId).subarray(0, own.length) : own;
     },
     ssmBlockBaseIndex: (groupId) => run.ssmBlockBaseIndex(groupId),
     scratch: (groupId) => run.scratch(groupId),

@@ -83,36 +83,31 @@ export class ReuseOpener {
     const latest = catchUpStart(layers, direct.matched);
     if (latest === 0) return null;
     const tokens = request.tokens.subarray(0, latest);
-    // Optional groups of the run have to be complete where it begins, but for those that it is there to fill.
+    const whole = new Set([...direct.reused].filter((groupId) => this.#isFullAttention(groupId)));
+    // Optional groups of the run have to be complete where it begins, but for those that it is there to fill, or reads in the match.
     for (const requireOptional of [false, true]) {
       const cache = this.#create(request, tokens, { requireOptional });
       const from = cache.numCommittedTokens;
       const plan = this.#model.planReplay(cache.reuseStatus, from);
-      const missing = this.#missing(cache.reuseStatus, from, plan);
-      if (from > 0 && [...missing].every((groupId) => this.#mayBegin(groupId, direct.missing)))
-        return new CatchUp(cache, direct, {
-          optionalReuseGroups: plan.optionalReuseGroups,
-          sharedGroups: this.#wholeGroups(direct.reused),
-          copyPages: this.#copyPages,
-        });
+      const missing = [...this.#missing(cache.reuseStatus, from, plan)];
+      if (from > 0 && missing.every((groupId) => whole.has(groupId) || this.#mayBegin(groupId, direct.missing))) {
+        const { optionalReuseGroups } = plan;
+        return new CatchUp({ cache, target: direct, optionalReuseGroups, whole, copyPages: this.#copyPages });
+      }
       cache.close();
     }
     return null;
-  }
-
-  /** Groups that hold all tokens of a match, and not only those of a window or the state at its end. */
-  #wholeGroups(groups: ReadonlySet<LayerGroupId>): ReadonlySet<LayerGroupId> {
-    const isWhole = (groupId: LayerGroupId) => {
-      const lifecycle = this.#manager.lifecycles.get(groupId);
-      return lifecycle.kind === 'attention' && lifecycle.windowSize === null;
-    };
-    return new Set([...groups].filter(isWhole));
   }
 
   /** Whether a second run may begin without a group: one that it fills from there on. Optional state it has to begin with. */
   #mayBegin(groupId: LayerGroupId, filled: ReadonlySet<LayerGroupId>): boolean {
     const { kind, policy } = this.#manager.lifecycles.get(groupId);
     return filled.has(groupId) && !(kind === 'ssm' && policy === 'optional');
+  }
+
+  #isFullAttention(groupId: LayerGroupId): boolean {
+    const lifecycle = this.#manager.lifecycles.get(groupId);
+    return lifecycle.kind === 'attention' && lifecycle.windowSize === null;
   }
 }
 
