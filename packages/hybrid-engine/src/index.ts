@@ -37,9 +37,11 @@ export type { HybridModelConfig, LayerKind } from './model/model-config.ts';
 export { ModelError, type ModelErrorCode, type ModelErrorDetails, type ModelFault } from './model/model-error.ts';
 export { StreamDecoder, Tokenizer, type TokenizerOptions } from './model/tokenizer.ts';
 export type { WeightTensor } from './model/weight-tensor.ts';
+// Prefixes outside of the process
+export { modelFingerprint } from './outside/model-fingerprint.ts';
+export type { OutsideCounts, OutsideOptions } from './outside/outside-prefixes.ts';
 export { Mamba2State } from './reference/mamba2.ts';
 export { type OnLayer, ReferenceModel, ReferenceState } from './reference/reference-model.ts';
-
 // Sampling
 export type { Choice } from './sampling/log-probability.ts';
 export { Sampler, type SamplingOptions } from './sampling/sampler.ts';
