@@ -45,6 +45,7 @@ export { StepPages } from './consumer/step-pages.ts';
 export { AdapterError, type AdapterErrorCode } from './errors.ts';
 // Page stores: pages outside of the process
 export { checkedPageStore } from './page-store/checked-page-store.ts';
+export { deleteByPrefix } from './page-store/delete-by-prefix.ts';
 export { checkPageKey, type PageKey } from './page-store/page-key.ts';
 export type {
   ListOptions,
