@@ -36,15 +36,33 @@ export async function inTime<T>(
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T | undefined> {
   const ending = new AbortController();
-  const stop = () => ending.abort(stopped.reason);
-  if (stopped.aborted) stop();
-  stopped.addEventListener('abort', stop);
+  const forget = onAbort(stopped, () => ending.abort(stopped.reason));
   const late = clock.wait(ms, ending.signal).then(() => undefined);
   const answer = (async () => call(ending.signal))().catch(() => undefined);
   try {
     return await Promise.race([answer, late]);
   } finally {
-    stopped.removeEventListener('abort', stop);
+    forget();
     ending.abort();
   }
+}
+
+/** Who waits for a signal: one listener for all of them, however many calls are under way. */
+const watchers = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** Calls back when the signal is aborted, at once when it is. Answers what takes that back. */
+function onAbort(signal: AbortSignal, call: () => void): () => void {
+  if (signal.aborted) {
+    call();
+    return () => {};
+  }
+  const calls = watchers.get(signal) ?? new Set();
+  if (!watchers.has(signal)) {
+    watchers.set(signal, calls);
+    signal.addEventListener('abort', () => {
+      for (const each of calls) each();
+    });
+  }
+  calls.add(call);
+  return () => calls.delete(call);
 }

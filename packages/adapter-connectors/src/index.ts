@@ -5,6 +5,7 @@
  */
 
 export { type Clock, systemClock } from './clock.ts';
+export { type ComposedStore, type ComposedStoreOptions, composedStore, type StoreFaults } from './composed/composed-store.ts';
 export type {
   AdmissionOptions,
   BudgetOptions,

@@ -1,5 +1,5 @@
-import { ConnectorError } from '../errors.ts';
 import { type Clock, systemClock } from '../clock.ts';
+import { ConnectorError } from '../errors.ts';
 
 /** What is worth keeping. */
 export interface AdmissionOptions {
@@ -74,5 +74,8 @@ export function connectorSettings(options: PageStoreConnectorOptions): Connector
 
 function check(name: string, value: number, least: number): void {
   if (value >= least) return;
-  throw new ConnectorError('invalid-option', `page store connector: ${name} is ${value}; pass a number from ${least} on, or leave it out`);
+  throw new ConnectorError(
+    'invalid-option',
+    `page store connector: ${name} is ${value}; pass a number from ${least} on, or leave it out`,
+  );
 }

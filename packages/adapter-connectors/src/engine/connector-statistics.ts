@@ -26,10 +26,7 @@ export class GroupCounters {
 
   constructor(groupIds: readonly LayerGroupId[]) {
     this.groups = new Map(
-      groupIds.map((id) => [
-        id,
-        { loaded: 0, failed: 0, saved: 0, present: 0, notAdmitted: 0, overBudget: 0, notStored: 0 },
-      ]),
+      groupIds.map((id) => [id, { loaded: 0, failed: 0, saved: 0, present: 0, notAdmitted: 0, overBudget: 0, notStored: 0 }]),
     );
   }
 

@@ -172,12 +172,12 @@ export class PageLoader {
     if (pages.length === 0) return;
     const { store, settings, closing, tell } = this.#options;
     const names = pages.map(({ name }) => name);
-    const forgetting = inTime(settings.clock, settings.timeouts.saveMs, closing, (signal) => store.delete(names, { signal })).then(
-      (answer) => {
-        this.#background.delete(forgetting);
-        if (answer !== undefined) tell({ type: 'removed', groupId: pages[0].groupId, keys: pages.map(({ block }) => block) });
-      },
-    );
+    const forgetting = inTime(settings.clock, settings.timeouts.saveMs, closing, (signal) =>
+      store.delete(names, { signal }),
+    ).then((answer) => {
+      this.#background.delete(forgetting);
+      if (answer !== undefined) tell({ type: 'removed', groupId: pages[0].groupId, keys: pages.map(({ block }) => block) });
+    });
     this.#background.add(forgetting);
   }
 }

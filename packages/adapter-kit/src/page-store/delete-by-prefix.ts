@@ -2,11 +2,7 @@ import type { CallOptions } from '../plugin.ts';
 import type { PageStore } from './page-store.ts';
 
 /** Deletes all pages whose keys begin with one of some prefixes. False, with nothing changed, when the store cannot list its pages. */
-export async function deleteByPrefix(
-  store: PageStore,
-  prefixes: readonly string[],
-  options: CallOptions = {},
-): Promise<boolean> {
+export async function deleteByPrefix(store: PageStore, prefixes: readonly string[], options: CallOptions = {}): Promise<boolean> {
   if (store.list === undefined) return false;
   let cursor: string | undefined;
   do {
