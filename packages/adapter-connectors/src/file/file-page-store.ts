@@ -46,10 +46,12 @@ export class FilePageStore implements PageStore {
   readonly name = 'file page store';
   readonly supports = { list: true, ttl: false, quota: true, persistent: true, shared: false } as const;
   readonly limits = { maxBatch: 64, maxPageBytes: 1 << 26 } as const;
+  /** The folder of the files with pages, inside of the one that was given. */
+  readonly folder: string;
   /** False on a disk that can only be read: pages are given out, and none is taken. */
   readonly isWritable: boolean;
   readonly #gate = new CallGate(this.name);
-  readonly #folder: PageFolder;
+  readonly #files: PageFolder;
   readonly #index: PageIndex;
   readonly #now: () => number;
   readonly #unlock: () => Promise<void>;
@@ -62,7 +64,8 @@ export class FilePageStore implements PageStore {
   #lastUse = 0;
 
   private constructor(folder: PageFolder, index: PageIndex, now: () => number, unlock: (() => Promise<void>) | null) {
-    this.#folder = folder;
+    this.folder = folder.root;
+    this.#files = folder;
     this.#index = index;
     this.#now = now;
     this.isWritable = unlock !== null;
@@ -130,26 +133,26 @@ export class FilePageStore implements PageStore {
 
   close(): Promise<void> {
     return this.#gate.close(async () => {
-      for (const [key, page] of this.#unnoted) if (this.#index.get(key) === page) await this.#folder.touch(key, page.usedAt);
+      for (const [key, page] of this.#unnoted) if (this.#index.get(key) === page) await this.#files.touch(key, page.usedAt);
       await this.#unlock();
     });
   }
 
   /** Finds what lies in the folder, and lets go of what is beyond the quota. */
   async #takeStock(): Promise<void> {
-    const found = (await this.#folder.scan()).sort((a, b) => a.usedAt - b.usedAt || (a.key < b.key ? -1 : 1));
+    const found = (await this.#files.scan()).sort((a, b) => a.usedAt - b.usedAt || (a.key < b.key ? -1 : 1));
     for (const { key, bytes, usedAt } of found) {
       this.#add(key, bytes, usedAt);
       this.#lastUse = Math.max(this.#lastUse, usedAt);
     }
     if (!this.isWritable) return;
-    for (const [key] of this.#index.reserve(0) ?? []) await this.#folder.remove(key);
+    for (const [key] of this.#index.reserve(0) ?? []) await this.#files.remove(key);
   }
 
   async #read(key: string): Promise<Uint8Array | null> {
     const page = this.#index.get(key);
     if (page === undefined) return this.#missed();
-    const sealed = await this.#folder.read(key, page.bytes).catch((error: unknown) => {
+    const sealed = await this.#files.read(key, page.bytes).catch((error: unknown) => {
       // A place on the disk that cannot be read any more.
       if (codeOf(error) === 'EIO') return null;
       throw error;
@@ -165,7 +168,7 @@ export class FilePageStore implements PageStore {
     if (this.#index.get(key) === page) {
       this.#counts.damaged++;
       await this.#inTurn(key, async () => {
-        if (this.#index.remove(key, page)) await this.#folder.remove(key).catch(() => {});
+        if (this.#index.remove(key, page)) await this.#files.remove(key).catch(() => {});
       });
     }
     return this.#missed();
@@ -183,7 +186,7 @@ export class FilePageStore implements PageStore {
     if (evicted === null) return this.#refused('full');
     try {
       await Promise.all(evicted.map((each) => this.#evict(...each)));
-      await this.#folder.publish(key, sealed, usedAt);
+      await this.#files.publish(key, sealed, usedAt);
     } catch (error) {
       if (NO_ROOM.has(codeOf(error) ?? '')) return this.#refused('full');
       throw error;
@@ -199,7 +202,7 @@ export class FilePageStore implements PageStore {
   async #forget(key: string): Promise<boolean> {
     const page = this.#index.get(key);
     if (page === undefined) return false;
-    await this.#folder.remove(key);
+    await this.#files.remove(key);
     // Unless it had to make room meanwhile.
     return this.#index.remove(key, page);
   }
@@ -209,7 +212,7 @@ export class FilePageStore implements PageStore {
     return this.#inTurn(key, async () => {
       if (this.#index.get(key) !== undefined) return;
       try {
-        await this.#folder.remove(key);
+        await this.#files.remove(key);
       } catch (error) {
         this.#index.add(key, page);
         throw error;
@@ -233,7 +236,7 @@ export class FilePageStore implements PageStore {
     }
     this.#unnoted.delete(key);
     this.#notedAt.set(page, page.usedAt);
-    await this.#folder.touch(key, page.usedAt);
+    await this.#files.touch(key, page.usedAt);
   }
 
   /** Each use is later than the one before, also where the clock stands still or goes back. */
