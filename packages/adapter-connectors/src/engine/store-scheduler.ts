@@ -18,6 +18,7 @@ import {
   wholeBlockKeys,
 } from '@bufferwise/adapter-kit';
 import { type BlockKey, keyToHex } from '@bufferwise/cache-manager/outside';
+import type { LayerGroupId } from '@bufferwise/core-policy';
 import { inTime } from '../clock.ts';
 import { Admission } from './admission.ts';
 import type { ConnectorSettings } from './connector-options.ts';
@@ -31,6 +32,8 @@ interface Known {
   numTokens: number;
   /** Names of pages in the store; undefined while nobody knows. */
   there: Set<string> | undefined;
+  /** Groups of the last lookup that had something to load; undefined before it. */
+  offered: readonly LayerGroupId[] | undefined;
   /** How many blocks, from the first on, are worth a write. */
   admitted: number;
   /** Blocks whose pages were ordered to be saved, or need not be. */
@@ -99,6 +102,7 @@ export class StoreScheduler implements ConnectorScheduler {
       affinity: affinityOf(blocks),
       numTokens: tokens.length,
       there: isWorth ? undefined : new Set(),
+      offered: undefined,
       admitted: !isWorth ? 0 : isBegun ? old.admitted : common + seen,
       saved: Math.min(old?.saved ?? 0, common),
       loading: old?.loading ?? [],
@@ -109,11 +113,13 @@ export class StoreScheduler implements ConnectorScheduler {
   }
 
   lookup(id: number, computedTokens: number): Lookup {
-    const { there, blocks, affinity, numTokens } = this.#known(id);
+    const known = this.#known(id);
+    const { there, blocks, affinity, numTokens } = known;
     if (there === undefined) return { state: 'pending' };
     const prompt = { numTokens, computedTokens, tokensPerBlock: this.#tokensPerBlock };
     const found = longestLoad(this.#groups, prompt, ({ names }, ordinal) => there.has(names.name(blocks[ordinal], affinity).key));
     if (found === null) return { state: 'known', tokens: 0, async: false, groups: [] };
+    known.offered = found.groups;
     return { state: 'known', tokens: found.end - computedTokens, async: this.#settings.asyncLoad, groups: found.groups };
   }
 
@@ -121,13 +127,11 @@ export class StoreScheduler implements ConnectorScheduler {
     const known = this.#known(id);
     if (externalTokens === 0) return;
     const end = computedTokens + externalTokens;
-    const pages = this.#groups.flatMap((group) => {
-      const ordinals = blocksToLoad(group, computedTokens, end, this.#tokensPerBlock);
-      const orders = this.#ordersFor(known, group, blocks, ordinals);
-      // An optional group is loaded whole or not at all: half of it is of no use to anybody.
-      const isWhole = orders.length === ordinals.length && orders.every(({ name }) => known.there?.has(name.key));
-      return group.lifecycle.policy === 'required' || isWhole ? orders : [];
-    });
+    // Exactly what was offered, whatever became of it since: the engine counts on it, and hears of each page that fails.
+    const offered = this.#groups.filter(({ groupId }) => known.offered?.includes(groupId) ?? true);
+    const pages = offered.flatMap((group) =>
+      this.#ordersFor(known, group, blocks, blocksToLoad(group, computedTokens, end, this.#tokensPerBlock)),
+    );
     known.loading = pages;
     known.saved = Math.max(known.saved, Math.floor(end / this.#tokensPerBlock));
     this.#loads.push({ id, async: this.#settings.asyncLoad, pages });
@@ -161,9 +165,15 @@ export class StoreScheduler implements ConnectorScheduler {
 
   update({ failedPages, finished }: StepReport): void {
     const failed = new Set(failedPages.map(({ groupId, slot }) => `${groupId} ${slot}`));
-    const bad = [...this.#requests.values()].flatMap(({ loading }) =>
-      loading.flatMap(({ groupId, slot, name }) => (failed.has(`${groupId} ${slot}`) ? [name.key] : [])),
-    );
+    const bad = new Set<string>();
+    for (const known of this.#requests.values()) {
+      for (const { groupId, slot, name, block } of known.loading) {
+        if (!failed.has(`${groupId} ${slot}`)) continue;
+        bad.add(name.key);
+        // What is computed instead is worth saving: the store has lost it.
+        known.saved = Math.min(known.saved, known.blocks.indexOf(block));
+      }
+    }
     for (const { there } of this.#requests.values()) for (const name of bad) there?.delete(name);
     for (const id of [...finished.loaded, ...this.#loadingInStep]) {
       const known = this.#requests.get(id);

@@ -1,4 +1,11 @@
-import type { CallOptions, ConnectorEvent, ConnectorWorker, FailedPage, FinishedTransfers } from '@bufferwise/adapter-kit';
+import {
+  type CallOptions,
+  type ConnectorEvent,
+  type ConnectorWorker,
+  type FailedPage,
+  type FinishedTransfers,
+  interrupted,
+} from '@bufferwise/adapter-kit';
 import type { LayerGroupId } from '@bufferwise/core-policy';
 import type { ConnectorOrders } from './connector-orders.ts';
 import { type MoverOptions, PageLoader } from './page-loader.ts';
@@ -51,7 +58,7 @@ export class StoreWorker implements ConnectorWorker {
   async waitForLayer(layerId: number, options?: CallOptions): Promise<void> {
     options?.signal?.throwIfAborted();
     const groupIds = this.#groupsOf.get(layerId);
-    if (groupIds !== undefined) await this.#loader.inStep(groupIds);
+    if (groupIds !== undefined) await interrupted(this.#loader.inStep(groupIds), options?.signal);
   }
 
   saveLayer(layerId: number): void {
@@ -62,7 +69,7 @@ export class StoreWorker implements ConnectorWorker {
   async waitForSave(options?: CallOptions): Promise<void> {
     options?.signal?.throwIfAborted();
     this.#saver.read(() => true);
-    await this.#saver.allRead();
+    await interrupted(this.#saver.allRead(), options?.signal);
   }
 
   finished(announced: readonly number[]): FinishedTransfers {
