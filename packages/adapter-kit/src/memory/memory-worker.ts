@@ -7,6 +7,7 @@ import type {
   FinishedTransfers,
 } from '../connector/kv-connector.ts';
 import { AdapterError } from '../errors.ts';
+import { interrupted } from '../interrupted.ts';
 import type { PageStore } from '../page-store/page-store.ts';
 import type { CallOptions } from '../plugin.ts';
 import type { MemoryOrders, PageOrder, RequestOrder } from './connector-orders.ts';
@@ -192,24 +193,6 @@ export class MemoryWorker implements ConnectorWorker {
     const left = (this.#saving.get(id) ?? 1) - 1;
     if (left > 0) this.#saving.set(id, left);
     else this.#saving.delete(id);
-  }
-}
-
-/** Settles as the promise does, or rejects with the signal's reason before that. */
-async function interrupted(promise: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) {
-    await promise;
-    return;
-  }
-  let giveUp = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    giveUp = () => reject(signal.reason);
-    signal.addEventListener('abort', giveUp);
-  });
-  try {
-    await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', giveUp);
   }
 }
 
