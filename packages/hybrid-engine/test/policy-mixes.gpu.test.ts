@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
 const device = await requestTestDevice();
 const TOKENS_PER_BLOCK = 8;
 const CHUNK_TOKENS = 16;
-const MAX_NEW_TOKENS = 3;
+const MAX_NEW_TOKENS = 2;
 const POLICIES: readonly ReusePolicy[] = ['required', 'optional', 'private'];
 
 const MODELS: Record<string, SmallModel> = {
@@ -65,16 +65,16 @@ const commonPrefix = (a: readonly number[], b: readonly number[]) => {
 /** Runs a prompt cold, then itself and others that begin with it warm, all on one engine. */
 async function expectWarmAsCold(name: string, policyOf: PolicyOf, mix: string): Promise<void> {
   const small = MODELS[name];
-  const prompt = small.text.slice(0, 77);
+  const prompt = small.text.slice(0, 61);
   const engine = await create(small, policyOf);
   try {
     const asked = { prompt, maxNewTokens: MAX_NEW_TOKENS };
     const first = await ask(engine, asked);
     expectSame(first, await cold[name].to(asked), 'cold');
-    expect(first.report).toMatchObject({ reusedTokens: 0, computedTokens: 77, recomputedTokens: 0 });
+    expect(first.report).toMatchObject({ reusedTokens: 0, computedTokens: 61, recomputedTokens: 0 });
     const published = [...prompt, ...first.tokens.slice(0, -1)];
     // The prompt again, one that goes on where it ends, and one that parts from it inside a block.
-    const others = [prompt, [...prompt, ...small.text.slice(100, 107)], [...prompt.slice(0, 53), 11, 12, 13]];
+    const others = [prompt, [...prompt, ...small.text.slice(100, 107)], [...prompt.slice(0, 43), 11, 12, 13]];
     for (const other of others) {
       const request = { prompt: other, maxNewTokens: MAX_NEW_TOKENS };
       const found = await ask(engine, { ...request, publish: false });
@@ -101,13 +101,12 @@ describe('a warm answer is the cold one, and as much is computed as has to be,',
   it.each<[string, readonly string[]]>([
     ['llama', ['key', 'value']],
     ['gemma3', ['key', 'value']],
-    ['gemma3', ['0.key', '4.key+4.value', '5.key+5.value']],
+    ['gemma3', ['4.key', '5.key+5.value']],
     ['gemma3', ['0.key+0.value', '1.key', '3.value']],
     ['mamba2', ['ssm_state', 'conv_state']],
     ['granitehybrid', ['key', 'value', 'ssm_state+conv_state']],
-    ['granitehybrid', ['2.key+2.value', '1.ssm_state', '3.conv_state']],
+    ['granitehybrid', ['1.ssm_state', '3.conv_state']],
     ['whaler', ['1.key', '5.value', 'ssm_state+conv_state']],
-    ['whaler', ['1.key+1.value', '3.key']],
     ['whaler', ['0.conv_state', '5.key+5.value']],
   ])('with every mix of policies of %s in %j', async (name, parts) => {
     for (const mix of allMixes(parts)) await expectWarmAsCold(name, policyIn(mix), JSON.stringify(mix));
@@ -127,7 +126,7 @@ describe('whatever is optional or private, down to single buffers of single laye
       .map((policies): Mix => Object.fromEntries(names.map((each, i) => [each, policies[i]])));
     await fc.assert(
       fc.asyncProperty(anyMix, (mix) => expectWarmAsCold(name, policyIn(mix), JSON.stringify(mix))),
-      { numRuns: Number(process.env.BUFFERWISE_PROPERTY_RUNS ?? 5), endOnFailure: true },
+      { numRuns: Number(process.env.BUFFERWISE_PROPERTY_RUNS ?? 4), endOnFailure: true },
     );
   });
 });
