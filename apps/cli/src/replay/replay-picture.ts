@@ -61,7 +61,7 @@ function plot(result: ReplayResult, top: number): string[] {
   const bottom = top + 20 + PLOT_HEIGHT;
   const toX = (requests: number) => LEFT + (requests / last) * PLOT_WIDTH;
   const toY = (rate: number) => bottom - rate * PLOT_HEIGHT;
-  const line = (rates: readonly (number | null)[], series: number) => {
+  const line = (rates: readonly (number | null)[], series: number, dashes = 'none') => {
     const points = rates.flatMap((rate, i) =>
       rate === null ? [] : [`${toX(samples[i].requests).toFixed(1)},${toY(rate).toFixed(1)}`],
     );
@@ -70,6 +70,7 @@ function plot(result: ReplayResult, top: number): string[] {
       fill: 'none',
       stroke: PALETTE[series % PALETTE.length],
       'stroke-width': 2,
+      'stroke-dasharray': dashes,
     });
   };
   return [
@@ -83,15 +84,17 @@ function plot(result: ReplayResult, top: number): string[] {
       const words = `${formatCount(Math.round(part * last))}${part === 1 ? ' requests' : ''}`;
       return svgText(LEFT + part * PLOT_WIDTH, bottom + 18, words, { 'text-anchor': anchor, fill: QUIET, 'font-size': 12 });
     }),
-    line(
-      samples.map(({ hitTokens, promptTokens }) => (promptTokens === 0 ? null : hitTokens / promptTokens)),
-      0,
-    ),
     ...groups.map(({ groupId }) =>
       line(
         samples.map(({ hitRates }) => hitRates[groupId]),
         groupId + 1,
       ),
+    ),
+    // On top and with gaps: often it runs along that of full attention.
+    line(
+      samples.map(({ hitTokens, promptTokens }) => (promptTokens === 0 ? null : hitTokens / promptTokens)),
+      0,
+      '6 5',
     ),
     ...legend(LEFT, bottom + 36, namesOf(result)),
   ];
