@@ -34,7 +34,7 @@ export function processTerminal(): Terminal {
     abort.abort(new Interrupted());
   });
   return {
-    columns: stdout.columns ?? WITHOUT_A_TERMINAL,
+    columns: stdout.columns || WITHOUT_A_TERMINAL,
     colors: createColors(stdout.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'),
     isWatched: stderr.isTTY === true && env.TERM !== 'dumb',
     signal: abort.signal,
