@@ -119,6 +119,30 @@ describe('bufferwise generate', () => {
   });
 });
 
+describe('bufferwise generate --store', () => {
+  it('lets a second process begin with what the first one left, and answers the same', async () => {
+    const folder = join(await mkdtemp(join(tmpdir(), 'bufferwise-prefixes-')), 'store');
+    const file = await promptsFile('stored.jsonl', [{ ids: Array.from({ length: 70 }, (_, i) => (i * 7) % 90) }]);
+    const flags = ['--model', GRANITE, '--prompts', file, '--max-new-tokens', '5', '--store', folder, '--json'];
+    const [first, second] = [await bufferwise('generate', ...flags), await bufferwise('generate', ...flags)].map(
+      ({ stdout, stderr }) => {
+        expect(stderr).toBe('');
+        return JSON.parse(stdout);
+      },
+    );
+    expect([first.reusedTokens, first.computedTokens]).toEqual([0, 70]);
+    expect(second.tokens).toEqual(first.tokens);
+    // The last whole block before the last token at which a state was kept.
+    expect([second.reusedTokens, second.computedTokens]).toEqual([64, 6]);
+  });
+
+  it('says what is wrong with a folder that cannot be used', async () => {
+    const file = await promptsFile('stored.jsonl', [{ ids: [1, 2, 3] }]);
+    const outcome = await bufferwise('generate', '--model', GRANITE, '--prompts', file, '--store', file);
+    expectOneClearError(outcome, /--store .* cannot be used/);
+  });
+});
+
 describe('bufferwise generate with a GGUF file', () => {
   const GRANITE = fileURLToPath(new URL('../../../internal/test-kit/oracle-models/granitehybrid-101.gguf', import.meta.url));
   const EXPECTED = GRANITE.replace('.gguf', '.expected.json');

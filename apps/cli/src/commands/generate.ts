@@ -4,6 +4,7 @@ import { openDevice } from '../gpu/open-device.ts';
 import { byteSize, wholeNumber } from '../input/arguments.ts';
 import { DEMO_MODEL_FOLDER, readEngineModel } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
+import { openPrefixStore } from '../input/prefix-store.ts';
 import { readPrompts } from '../input/prompts-file.ts';
 import { progressBar } from '../terminal/progress-bar.ts';
 
@@ -37,6 +38,12 @@ export const generate = defineCommand({
       valueHint: 'N',
       default: '0',
     },
+    store: {
+      type: 'string',
+      description: 'Folder that prefixes are kept in and found in, also by the next process; made when it is missing',
+      valueHint: 'DIR',
+    },
+    'store-memory': { type: 'string', description: 'Bytes that the folder may take', valueHint: 'SIZE', default: '1GiB' },
     json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },
   },
   examples: [
@@ -44,6 +51,10 @@ export const generate = defineCommand({
     {
       what: 'Any GGUF of a known architecture, policies chosen by cost, drafts of up to 4 tokens',
       line: 'bufferwise generate --model model.gguf --prompts prompts.jsonl --policies auto --drafts 4',
+    },
+    {
+      what: 'Begin with what an earlier run has left on the disk',
+      line: 'bufferwise generate --prompts prompts.jsonl --store ~/.cache/bufferwise/prefixes',
     },
     {
       what: 'What each prompt reused, for scripts',
@@ -59,9 +70,11 @@ export const generate = defineCommand({
     const prompts = await readPrompts(given.prompts, model.tokenizer);
     const { device } = await openDevice();
     const bar = progressBar(terminal);
+    const quotaBytes = byteSize('store-memory', given['store-memory']);
+    const store = given.store === undefined ? undefined : await openPrefixStore(given.store, quotaBytes, model);
     try {
       const speculation = maxDrafts === 0 ? undefined : { maxDrafts };
-      const engine = await HybridEngine.create({ model, device, cache: { deviceBytes, policies }, speculation });
+      const engine = await HybridEngine.create({ model, device, cache: { deviceBytes, policies }, speculation, outside: store });
       for (const [index, prompt] of prompts.entries()) {
         bar.update(index, prompts.length, `prompt ${index + 1} of ${prompts.length}`);
         const { tokens, logProbabilities, report } = await engine.complete({ prompt, maxNewTokens, signal: terminal.signal });
@@ -81,10 +94,12 @@ export const generate = defineCommand({
         bar.clear();
         terminal.print(given.json ? `${JSON.stringify(line)}\n` : `${model.tokenizer.decode(prompt)}${text}\n\n`);
       }
+      await engine.saved();
       await engine.close();
       return 0;
     } finally {
       bar.clear();
+      await store?.close();
       device.destroy();
     }
   },

@@ -126,6 +126,7 @@ export class HybridEngine {
     const memory = new ModelMemory(manager, model.description, gpuModel);
     this.#host = {
       chunkTokens,
+      outsideBlockTokens: outside === undefined ? 0 : manager.layout.tokensPerBlock,
       reuse: new ReuseOpener(manager, memory, (from, to, groups) => copyPages(manager, pageDevice, from, to, groups)),
       settle: (cache) => gpuModel.settle(cache),
       wake: () => this.#scheduler.wake(),

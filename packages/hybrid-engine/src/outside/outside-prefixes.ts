@@ -124,8 +124,13 @@ export class OutsidePrefixes {
     // Behind nothing all groups are published, so all have to come.
     const optional = cache.reuseStatus.filter(({ policy }) => policy === 'optional');
     if (cache.numCommittedTokens === 0 && !optional.every(({ groupId }) => isOffered(groupId))) return;
-    if (!(await cache.resume(selectionOf(cache, isOffered))) || this.#closed || !cache.resize(end, end)) return;
-    loader.blocks = this.#blocksOf(cache, isOffered);
+    const selection = selectionOf(cache, isOffered);
+    if (!(await cache.resume(selection)) || this.#closed || !cache.resize(end, end)) return;
+    // Of optional groups those that are published: behind nothing all, else the selected ones.
+    const left = optional.filter(
+      ({ groupId }) => cache.numCommittedTokens > 0 && !selection.optionalReuseGroups.includes(groupId),
+    );
+    loader.blocks = this.#blocksOf(cache, (groupId) => isOffered(groupId) && !left.some((group) => group.groupId === groupId));
     const whole = await this.#steps.load(id, loader.blocks, here, offer.tokens);
     if (!whole) this.counts.failedLoads++;
     if (!whole || this.#closed) return;

@@ -10,6 +10,8 @@ import { TokenList } from './token-list.ts';
 export interface TaskHost {
   /** Tokens of one request in one step at most, and the grid on which prompts are cut. */
   readonly chunkTokens: number;
+  /** Tokens of a block where whole blocks are kept outside of the process: a prompt is cut at its last one then. Else 0. */
+  readonly outsideBlockTokens: number;
   readonly reuse: ReuseOpener;
   /** Brings recurrent state that is kept as tokens to be replayed up to date: before anybody copies it. */
   settle(cache: KvCache): void;
@@ -254,9 +256,10 @@ export abstract class GenerationTask implements Task {
       this.#reached = opened.matched;
     }
     const { promptLength } = this;
-    const { chunkTokens } = this.host;
+    const { chunkTokens, outsideBlockTokens } = this.host;
     const { turnBorders } = this.request;
     const snapshotPoints = cache.snapshotPoints({ promptLength, turnBorders, every: chunkTokens });
+    if (outsideBlockTokens > 0) snapshotPoints.push(promptLength - 1 - ((promptLength - 1) % outsideBlockTokens));
     this.#cuts = planChunks({ matched: cache.historyLength, promptLength, chunkTokens, snapshotPoints });
   }
 
