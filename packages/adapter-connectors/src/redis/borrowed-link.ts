@@ -1,22 +1,24 @@
-import type { Backoff } from '../remote/backoff.ts';
+import type { BackoffOptions } from '../remote/backoff.ts';
+import { Rest } from '../remote/rest.ts';
 import type { RedisLink } from './redis-link.ts';
 import type { RedisClientLike, RedisClusterLike, RedisCommandOptions, RedisWords } from './redis-server.ts';
+
+type Borrowed = { readonly client: RedisClientLike } | { readonly clusterClient: RedisClusterLike };
 
 /** A client that belongs to somebody else: it is left alone for a while after it failed, and never closed. */
 export class BorrowedLink implements RedisLink {
   readonly connects = 0;
-  readonly #server: { readonly client: RedisClientLike } | { readonly clusterClient: RedisClusterLike };
-  readonly #backoff: Backoff;
-  #restUntil = 0;
+  readonly #server: Borrowed;
+  readonly #rest: Rest;
 
-  constructor(server: { readonly client: RedisClientLike } | { readonly clusterClient: RedisClusterLike }, backoff: Backoff) {
+  constructor(server: Borrowed, backoff?: BackoffOptions) {
     this.#server = server;
-    this.#backoff = backoff;
+    this.#rest = new Rest(backoff);
   }
 
   get usable(): boolean {
     if ('client' in this.#server && this.#server.client.isReady === false) return false;
-    return performance.now() >= this.#restUntil;
+    return this.#rest.over;
   }
 
   send(key: string, words: RedisWords, options: RedisCommandOptions): Promise<unknown> {
@@ -26,11 +28,11 @@ export class BorrowedLink implements RedisLink {
   }
 
   healthy(): void {
-    this.#backoff.reset();
+    this.#rest.succeeded();
   }
 
   broken(): void {
-    if (this.usable) this.#restUntil = performance.now() + this.#backoff.next();
+    this.#rest.failed();
   }
 
   async close(): Promise<void> {}

@@ -146,8 +146,10 @@ export class RedisPageStore implements PageStore {
       maxCommandsInFlight,
       maxBytesInFlight,
     });
+    if ('client' in server || 'clusterClient' in server) {
+      return new RedisPageStore(options, new BorrowedLink(server, options.backoff));
+    }
     const backoff = new Backoff(options.backoff);
-    if ('client' in server || 'clusterClient' in server) return new RedisPageStore(options, new BorrowedLink(server, backoff));
     const link =
       'cluster' in server
         ? new OwnLink({
