@@ -169,7 +169,7 @@ export class S3PageStore implements PageStore {
           'max-keys': String(this.limits.maxBatch),
         });
         if (options?.cursor !== undefined) query.set('continuation-token', options.cursor);
-        const request: S3Request = { method: 'GET', url: `${this.#bucketUrl}/?${query}` };
+        const request: S3Request = { method: 'GET', url: `${this.#bucketUrl}?${query}` };
         const answer = await this.#exchange(request, 0, time, async (response) => {
           const body = await boundedBody(response, MAX_LIST_BYTES);
           return { status: response.status, list: body && readS3List(new TextDecoder().decode(body)) };

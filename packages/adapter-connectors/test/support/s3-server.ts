@@ -60,7 +60,7 @@ export class S3Server {
       answer(response, 403, `<Error><Code>SignatureDoesNotMatch</Code><Message>${wrong}</Message></Error>`);
       return;
     }
-    const key = url.pathname.slice('/pages/'.length);
+    const key = url.pathname.replace(/^\/pages\/?/, '');
     const object = this.objects.get(key);
     if (key === '') answer(response, 200, this.#list(url.searchParams));
     else if (request.method === 'PUT') {
