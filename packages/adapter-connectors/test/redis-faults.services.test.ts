@@ -301,5 +301,8 @@ describe.runIf(hasServer('redis'))('on a server in trouble', () => {
     await brief.close();
     expect(Number(await redis.command('PTTL', 'bufferwise:a'))).toBeGreaterThan(0);
     expect(await redis.command('PTTL', 'bufferwise:b')).toBe('-1');
+    for (const [i, ttlMs] of [0.1, 1e300].entries()) {
+      expect(await store.put([{ key: `c-${i}`, bytes: Uint8Array.of(1), ttlMs }])).toEqual([STORED]);
+    }
   });
 });

@@ -14,7 +14,7 @@ export interface RedisConnection {
 }
 
 export interface OwnLinkOptions {
-  /** A new connection, not connected. */
+  /** A new connection, not connected. Never throws. */
   readonly make: () => RedisConnection;
   /** Milliseconds in which a connection must be ready. */
   readonly connectTimeoutMs: number;
@@ -35,7 +35,9 @@ export class OwnLink implements RedisLink {
   readonly #options: OwnLinkOptions;
   readonly #closing = new AbortController();
   #connection: RedisConnection | undefined;
-  #renewing: Promise<void> | undefined;
+  #renewing = false;
+  /** The last renewal, which may be over. */
+  #renewal: Promise<void> | undefined;
   #connectedAt = 0;
   #connects = 0;
   #tried = () => {};
@@ -68,17 +70,16 @@ export class OwnLink implements RedisLink {
   }
 
   broken(): void {
-    if (this.#renewing !== undefined || this.#closing.signal.aborted) return;
+    if (this.#renewing || this.#closing.signal.aborted) return;
     if (!this.#options.keepBroken) this.#drop();
-    this.#renewing = this.#renew().finally(() => {
-      this.#renewing = undefined;
-    });
+    this.#renewing = true;
+    this.#renewal = this.#renew();
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
     this.#drop();
-    await this.#renewing;
+    await this.#renewal;
   }
 
   #drop(): void {
@@ -90,7 +91,8 @@ export class OwnLink implements RedisLink {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       const connection = await this.#tryOnce(signal);
-      if (connection !== undefined) this.#use(connection);
+      if (connection !== undefined && signal.aborted) connection.destroy();
+      else if (connection !== undefined) this.#use(connection);
       this.#tried();
       if (connection !== undefined) return;
     }
@@ -98,6 +100,7 @@ export class OwnLink implements RedisLink {
 
   #use(connection: RedisConnection): void {
     this.#drop();
+    this.#renewing = false;
     this.#connection = connection;
     this.#connectedAt = performance.now();
     this.#connects++;

@@ -1,13 +1,15 @@
 import { createClient, createCluster, type RedisClientOptions, type RedisClusterOptions } from 'redis';
+import { StoreOptionsError } from '../remote/store-options-error.ts';
 import type { RedisConnection } from './own-link.ts';
 
 /**
  * A connection to one server. The client neither reconnects nor keeps commands for later: `OwnLink` makes a new connection instead.
  *
  * @param connectTimeoutMs for the connection of the socket
+ * @throws {StoreOptionsError} when the client does not take the options
  */
 export function singleConnection(options: RedisClientOptions, connectTimeoutMs: number): RedisConnection {
-  const client = createClient({
+  const client = clientOf({
     ...options,
     disableOfflineQueue: true,
     socket: { ...options.socket, connectTimeout: connectTimeoutMs, reconnectStrategy: false } as RedisClientOptions['socket'],
@@ -59,6 +61,14 @@ export function clusterConnection(options: RedisClusterOptions, connectTimeoutMs
   cluster.on('error', () => connection.onBroken());
   cluster.on('node-error', () => connection.onBroken());
   return connection;
+}
+
+function clientOf(options: RedisClientOptions): ReturnType<typeof createClient> {
+  try {
+    return createClient(options) as ReturnType<typeof createClient>;
+  } catch (error) {
+    throw new StoreOptionsError(`Redis page store: the client does not take the options of \`single\`: ${String(error)}`);
+  }
 }
 
 /** `destroy` of a client throws when the client is closed already, which is what was wanted. */

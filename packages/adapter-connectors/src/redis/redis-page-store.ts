@@ -68,6 +68,9 @@ export interface RedisPageStoreStatistics extends PageStoreStatistics {
 /** Bytes of a reply stay bytes. 36 is `$`, with which a string of bytes begins. */
 const AS_BYTES = { 36: Buffer } as const;
 
+/** Servers refuse times that overflow with the date added; this is for ever, too. */
+const LONGEST_TTL_MS = 2 ** 50;
+
 /** What a read counts before any page was seen. */
 const FIRST_READ_BYTES = 64 * 1024;
 
@@ -149,22 +152,20 @@ export class RedisPageStore implements PageStore {
     if ('client' in server || 'clusterClient' in server) {
       return new RedisPageStore(options, new BorrowedLink(server, options.backoff));
     }
-    const backoff = new Backoff(options.backoff);
-    const link =
+    const numRoots = 'cluster' in server ? server.cluster.rootNodes.length : 0;
+    const make = () =>
       'cluster' in server
-        ? new OwnLink({
-            make: () => clusterConnection(server.cluster, connectTimeoutMs),
-            // The nodes are asked one after the other.
-            connectTimeoutMs: connectTimeoutMs * (1 + server.cluster.rootNodes.length),
-            backoff,
-            keepBroken: true,
-          })
-        : new OwnLink({
-            make: () => singleConnection(server.single, connectTimeoutMs),
-            connectTimeoutMs,
-            backoff,
-            keepBroken: false,
-          });
+        ? clusterConnection(server.cluster, connectTimeoutMs)
+        : singleConnection(server.single, connectTimeoutMs);
+    // Options that make no client are told here, where somebody listens.
+    make().destroy();
+    const link = new OwnLink({
+      make,
+      // The nodes are asked about the cluster one after the other.
+      connectTimeoutMs: connectTimeoutMs * (1 + numRoots),
+      backoff: new Backoff(options.backoff),
+      keepBroken: 'cluster' in server,
+    });
     await link.firstTry;
     return new RedisPageStore(options, link);
   }
@@ -254,7 +255,7 @@ export class RedisPageStore implements PageStore {
   }
 
   #set({ key, bytes, ttlMs = this.#defaultTtlMs }: PageEntry, name: string, time: CallTime): Promise<RedisOutcome<boolean>> {
-    const expiry = ttlMs === undefined ? [] : ['PX', String(Math.max(1, Math.ceil(ttlMs)))];
+    const expiry = ttlMs === undefined ? [] : ['PX', String(Math.min(Math.ceil(ttlMs), LONGEST_TTL_MS))];
     const words = () => ['SET', name, asBuffer(sealPage(key, bytes)), 'NX', ...expiry];
     return this.#send(time, name, bytes.length + SEAL_BYTES, words, asSet);
   }
