@@ -10,6 +10,7 @@ import { buildCommand } from './support/build-command.ts';
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 const MODEL = fileURLToPath(new URL('../../../models/whaler-1m/', import.meta.url));
+const GRANITE = fileURLToPath(new URL('../../../internal/test-kit/oracle-models/granitehybrid-101.gguf', import.meta.url));
 const COPIED = ['config.json', 'tokenizer.json', 'model.safetensors'] as const;
 
 let command: string;
@@ -121,9 +122,9 @@ describe('bufferwise generate', () => {
 
 describe('bufferwise generate --store', () => {
   it('lets a second process begin with what the first one left, and answers the same', async () => {
-    const folder = join(await mkdtemp(join(tmpdir(), 'bufferwise-prefixes-')), 'store');
+    const store = join(await mkdtemp(join(folder, 'prefixes-')), 'store');
     const file = await promptsFile('stored.jsonl', [{ ids: Array.from({ length: 70 }, (_, i) => (i * 7) % 90) }]);
-    const flags = ['--model', GRANITE, '--prompts', file, '--max-new-tokens', '5', '--store', folder, '--json'];
+    const flags = ['--model', GRANITE, '--prompts', file, '--max-new-tokens', '5', '--store', store, '--json'];
     const [first, second] = [await bufferwise('generate', ...flags), await bufferwise('generate', ...flags)].map(
       ({ stdout, stderr }) => {
         expect(stderr).toBe('');
@@ -144,7 +145,6 @@ describe('bufferwise generate --store', () => {
 });
 
 describe('bufferwise generate with a GGUF file', () => {
-  const GRANITE = fileURLToPath(new URL('../../../internal/test-kit/oracle-models/granitehybrid-101.gguf', import.meta.url));
   const EXPECTED = GRANITE.replace('.gguf', '.expected.json');
 
   it('answers as the oracle does, with policies chosen by cost and with drafts', async () => {
