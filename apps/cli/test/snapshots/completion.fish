@@ -43,6 +43,8 @@ complete -c bufferwise -n '__fish_seen_subcommand_from generate' -l memory -x -d
 complete -c bufferwise -n '__fish_seen_subcommand_from generate' -l memory-mib -x -d 'The same in MiB; goes before --memory'
 complete -c bufferwise -n '__fish_seen_subcommand_from generate' -l policies -x -d 'Reuse policies: auto, or ROLE=POLICY between commas; else as the model has them'
 complete -c bufferwise -n '__fish_seen_subcommand_from generate' -l drafts -x -d 'Tokens to guess ahead from what was said before; changes no answer'
+complete -c bufferwise -n '__fish_seen_subcommand_from generate' -l store -r -F -d 'Folder that prefixes are kept in and found in, also by the next process; made when it is missing'
+complete -c bufferwise -n '__fish_seen_subcommand_from generate' -l store-memory -x -d 'Bytes that the folder may take'
 complete -c bufferwise -n '__fish_seen_subcommand_from generate' -l json -d 'Print one JSON object for each prompt instead of text'
 complete -c bufferwise -n '__fish_seen_subcommand_from generate' -l help -d 'What the command does, with examples'
 complete -c bufferwise -n __fish_use_subcommand -f -a demo -d 'Three requests on a hybrid model, with reuse and without, and what it saved'

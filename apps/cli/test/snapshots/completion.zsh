@@ -65,6 +65,8 @@ _bufferwise() {
         '--memory-mib[The same in MiB; goes before --memory]:memory-mib:' \
         '--policies[Reuse policies  auto, or ROLE=POLICY between commas; else as the model has them]:policies:' \
         '--drafts[Tokens to guess ahead from what was said before; changes no answer]:drafts:' \
+        '--store[Folder that prefixes are kept in and found in, also by the next process; made when it is missing]:store:_files' \
+        '--store-memory[Bytes that the folder may take]:store-memory:' \
         '--json[Print one JSON object for each prompt instead of text]' \
         '--help[What the command does, with examples]' \
         '*:file:_files' ;;
