@@ -15,6 +15,7 @@ const BELOW = {
   'adapter-attention': ['core-policy', 'scratch-allocator', 'cache-manager', 'adapter-kit', 'gpu-kernels'],
   'adapter-ssm': ['core-policy', 'scratch-allocator', 'cache-manager', 'adapter-kit', 'gpu-kernels'],
   'adapter-legacy': ['core-policy', 'scratch-allocator', 'cache-manager', 'adapter-kit', 'gpu-kernels'],
+  'adapter-onnxruntime': ['core-policy', 'scratch-allocator', 'cache-manager', 'adapter-kit'],
   'adapter-connectors': ['core-policy', 'scratch-allocator', 'cache-manager', 'adapter-kit'],
   'adapter-disaggregation': ['core-policy', 'scratch-allocator', 'cache-manager', 'adapter-kit'],
 };

@@ -7,13 +7,17 @@ const usage = `usage: create-adapter NAME --kind ${KINDS.join(' | ')} [--into FO
 
 try {
   const { values, positionals } = parseArgs({
-    options: { kind: { type: 'string' }, into: { type: 'string' } },
+    options: { kind: { type: 'string' }, into: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
     allowPositionals: true,
   });
+  if (values.help) {
+    process.stdout.write(usage);
+    process.exit();
+  }
   const { folder, files } = createAdapter({ name: positionals[0], kind: values.kind, into: values.into });
   process.stdout.write(`${files.map((file) => `  ${folder}/${file}`).join('\n')}\n\n`);
   process.stdout.write(
-    'Next: docs/write-an-adapter.md. Its tests pass now; keep them passing while you replace what is inside.\n',
+    'Next: install (`npx --yes pnpm@12.4.2 install`), then docs/write-an-adapter.md. Its tests pass from the start; keep them passing while you replace what is inside.\n',
   );
 } catch (error) {
   process.stderr.write(`${error.message}\n${usage}`);

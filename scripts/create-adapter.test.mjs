@@ -34,6 +34,15 @@ test('a new plugin of each kind passes its suite and the compiler at once', () =
   for (const kind of KINDS) run('typescript/bin/tsc', ['--noEmit', '-p', join(folder, `my-${kind}`)]);
 }, 300_000);
 
+test('a new plugin may use Node, runs its tests in its own folder, and is no part of a release', () => {
+  const { folder: made, files } = createAdapter({ name: 'buildable', kind: 'page-store', into: folder });
+  expect(files).toContain('vitest.config.mjs');
+  expect(JSON.parse(readFileSync(join(made, 'package.json'), 'utf8')).private).toBe(true);
+  writeFileSync(join(made, 'src', 'on-disk.ts'), "import { link } from 'node:fs/promises';\n\nexport const place = link;\n");
+  run('typescript/bin/tsc', ['--noEmit', '-p', made]);
+  run('vitest/vitest.mjs', ['run', '--root', made, '--reporter', 'dot']);
+}, 300_000);
+
 test.each([
   ['Tape', 'page-store', 'The name of a package'],
   [undefined, 'page-store', 'The name of a package'],

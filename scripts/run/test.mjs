@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { buildPackages } from './build.mjs';
 import { dependencies } from './dependencies.mjs';
 import { CommandError, runTool } from './process.mjs';
+import { servers } from './servers.mjs';
 import { softwareGpu } from './software-gpu.mjs';
 import { duration, failure, faint, progress, say, strong, success } from './terminal.mjs';
 import { countTests } from './test-report.mjs';
@@ -20,6 +21,9 @@ const suites = {
   browser: [{ title: 'GPU tests in Chromium', project: 'browser' }],
   services: [{ title: 'tests against real services', project: 'services', suffix: '.services.test.ts' }],
 };
+
+/** What the tests of services start, by the names of internal/services. */
+const SERVERS = ['redis'];
 
 /** A suite that takes this long hangs. It is ended and counts as failed. */
 const SUITE_LIMIT_MS = 20 * 60_000;
@@ -41,10 +45,12 @@ export async function test(args) {
 
   const built = runs.some((run) => run.built);
   const gpu = runs.some(needsGpu);
-  const { step, announce } = progress(1 + Number(built) + Number(gpu) + runs.length);
+  const services = runs.some((run) => run.project === 'services');
+  const { step, announce } = progress(1 + Number(built) + Number(gpu) + Number(services) + runs.length);
   await step('dependencies', dependencies);
   const buildFailure = built ? await step('build', buildForTests).catch(keepUnlessInterrupted) : undefined;
   if (gpu) await step('software GPU', softwareGpu);
+  const missing = services ? await step('servers', () => servers(SERVERS)) : [];
 
   const outcomes = [];
   let numWithoutTests = 0;
@@ -61,6 +67,7 @@ export async function test(args) {
     const { passed, failed } = unbuilt ? { passed: 0, failed: 1 } : await runSuite(run, vitestArgs);
     outcomes.push({ title: run.title, passed, failed, milliseconds: performance.now() - started });
   }
+  for (const sentence of missing) say(failure(sentence));
   const code = conclude(outcomes);
   return numWithoutTests === runs.length ? 0 : code;
 }

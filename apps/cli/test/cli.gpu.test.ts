@@ -10,6 +10,7 @@ import { buildCommand } from './support/build-command.ts';
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 const MODEL = fileURLToPath(new URL('../../../models/whaler-1m/', import.meta.url));
+const GRANITE = fileURLToPath(new URL('../../../internal/test-kit/oracle-models/granitehybrid-101.gguf', import.meta.url));
 const COPIED = ['config.json', 'tokenizer.json', 'model.safetensors'] as const;
 
 let command: string;
@@ -56,12 +57,12 @@ async function brokenModel(file: (typeof COPIED)[number], change: (bytes: Buffer
   return model;
 }
 
-/** What a person sees of a mistake: nothing on stdout, one line on stderr, exit code 1. */
-function expectOneClearError(outcome: Outcome, text: RegExp): void {
+/** What a person sees of a mistake: nothing on stdout, one line on stderr, exit code 1, or 2 for a wrong command line. */
+function expectOneClearError(outcome: Outcome, text: RegExp, code = 1): void {
   expect(outcome.stderr.trimEnd().split('\n'), outcome.stderr).toHaveLength(1);
   expect(outcome.stderr).toMatch(text);
   expect(outcome.stdout).toBe('');
-  expect(outcome.code).toBe(1);
+  expect(outcome.code).toBe(code);
 }
 
 describe('bufferwise demo', () => {
@@ -119,23 +120,91 @@ describe('bufferwise generate', () => {
   });
 });
 
-describe('one clear error and exit code 1 for', () => {
+describe('bufferwise generate --store', () => {
+  it('lets a second process begin with what the first one left, and answers the same', async () => {
+    const store = join(await mkdtemp(join(folder, 'prefixes-')), 'store');
+    const file = await promptsFile('stored.jsonl', [{ ids: Array.from({ length: 70 }, (_, i) => (i * 7) % 90) }]);
+    const flags = ['--model', GRANITE, '--prompts', file, '--max-new-tokens', '5', '--store', store, '--json'];
+    const [first, second] = [await bufferwise('generate', ...flags), await bufferwise('generate', ...flags)].map(
+      ({ stdout, stderr }) => {
+        expect(stderr).toBe('');
+        return JSON.parse(stdout);
+      },
+    );
+    expect([first.reusedTokens, first.computedTokens]).toEqual([0, 70]);
+    expect(second.tokens).toEqual(first.tokens);
+    // The last whole block before the last token at which a state was kept.
+    expect([second.reusedTokens, second.computedTokens]).toEqual([64, 6]);
+  });
+
+  it('says what is wrong with a folder that cannot be used', async () => {
+    const file = await promptsFile('stored.jsonl', [{ ids: [1, 2, 3] }]);
+    const outcome = await bufferwise('generate', '--model', GRANITE, '--prompts', file, '--store', file);
+    expectOneClearError(outcome, /--store .* cannot be used/);
+  });
+});
+
+describe('bufferwise generate with a GGUF file', () => {
+  const EXPECTED = GRANITE.replace('.gguf', '.expected.json');
+
+  it('answers as the oracle does, with policies chosen by cost and with drafts', async () => {
+    const { prompts } = JSON.parse(await readFile(EXPECTED, 'utf8')) as { prompts: { prompt: number[]; greedy: number[] }[] };
+    const [{ prompt, greedy }] = prompts;
+    const file = await promptsFile('gguf.jsonl', [{ ids: prompt }, { ids: prompt }]);
+    const flags = ['--model', GRANITE, '--prompts', file, '--max-new-tokens', String(Math.min(8, greedy.length)), '--json'];
+    const { code, stdout, stderr } = await bufferwise('generate', ...flags, '--policies', 'auto', '--drafts', '3');
+    expect([code, stderr]).toEqual([0, '']);
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    for (const line of lines) expect(line.tokens).toEqual(greedy.slice(0, 8));
+    expect(lines[1].reusedTokens).toBe(prompt.length - 1);
+  });
+
+  it('refuses policies of roles that the model has not', async () => {
+    const file = await promptsFile('gguf.jsonl', [{ ids: [1] }]);
+    const outcome = await bufferwise('generate', '--model', GRANITE, '--prompts', file, '--policies', 'kv=optional');
+    expectOneClearError(outcome, /cache.policies names kv, which no buffer of the model is called/);
+  });
+
+  it('refuses a file that only has the name', async () => {
+    const path = await promptsFile('broken.gguf', ['GGUX']);
+    const file = await promptsFile('gguf.jsonl', [{ ids: [1] }]);
+    expectOneClearError(await bufferwise('generate', '--model', path, '--prompts', file), /GGUF/);
+  });
+});
+
+describe('bufferwise doctor', () => {
+  it('finds a device here', async () => {
+    const { code, stdout } = await bufferwise('doctor', '--json');
+    expect(code).toBe(0);
+    const { ready, adapter, findings } = JSON.parse(stdout);
+    expect(ready).toBe(true);
+    expect(adapter.limits.maxStorageBufferBindingSize).toBeGreaterThanOrEqual(2 ** 27);
+    expect(findings.map(({ name }: { name: string }) => name)).toEqual(
+      expect.arrayContaining(['Node', 'device', 'limits', 'cache folder']),
+    );
+  });
+});
+
+describe('one clear error for', () => {
   const generate = async (model: string, prompts: readonly unknown[] = [{ text: 'Call me' }], ...more: string[]) =>
     bufferwise('generate', '--model', model, '--prompts', await promptsFile('prompts.jsonl', prompts), '--json', ...more);
 
   it('an unknown flag', async () => {
-    expectOneClearError(await bufferwise('demo', '--fast'), /unknown flag --fast/);
-    expectOneClearError(await generate(MODEL, undefined, '--max-tokens', '4'), /unknown flag --max-tokens/);
+    expectOneClearError(await bufferwise('demo', '--fast'), /unknown flag --fast/, 2);
+    expectOneClearError(await generate(MODEL, undefined, '--max-tokens', '4'), /unknown flag --max-tokens/, 2);
   });
 
   it('an unknown command, and a stray argument', async () => {
-    expectOneClearError(await bufferwise('generat'), /unknown command "generat"/);
-    expectOneClearError(await bufferwise('demo', 'now'), /unexpected argument "now"/);
+    expectOneClearError(await bufferwise('generat'), /unknown command "generat"/, 2);
+    expectOneClearError(await bufferwise('demo', 'now'), /unexpected argument "now"/, 2);
   });
 
   it('a flag without its value, or with a bad one', async () => {
-    expectOneClearError(await bufferwise('generate', '--model', MODEL), /--prompts/);
-    expectOneClearError(await generate(MODEL, undefined, '--max-new-tokens', 'many'), /--max-new-tokens is "many"/);
+    expectOneClearError(await bufferwise('generate', '--model', MODEL), /--prompts/, 2);
+    expectOneClearError(await generate(MODEL, undefined, '--max-new-tokens', 'many'), /--max-new-tokens is "many"/, 2);
   });
 
   it('a truncated safetensors file', async () => {

@@ -1,4 +1,5 @@
 export { gpuEnvironment, hasHardwareAdapter } from './adapter-probe.ts';
+export { cacheFolder } from './cache-folder.ts';
 export { type ChromiumLaunch, chromiumForTests } from './chromium-for-tests.ts';
 export { GpuSetupError, type GpuSetupErrorCode } from './gpu-setup-error.ts';
 export { type OpenGpuOptions, openGpu } from './open-gpu.ts';

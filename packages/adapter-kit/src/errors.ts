@@ -17,7 +17,10 @@ export type AdapterErrorCode =
   | 'frame-damaged'
   | 'unknown-address'
   | 'unknown-request'
-  | 'private-group';
+  | 'private-group'
+  | 'call-order'
+  | 'invalid-connector-layout'
+  | 'invalid-connector-argument';
 
 /** A plugin was called in a way that it cannot serve, or what it talks to is gone. Nothing has changed. */
 export class AdapterError extends BufferwiseError {

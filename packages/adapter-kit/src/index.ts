@@ -7,6 +7,7 @@
 // Every plugin
 export { CallGate } from './call-gate.ts';
 // Connectors: what of a request is loaded and saved
+export { checkedConnector } from './connector/checked-connector.ts';
 export { connectorLayout, connectorMemory } from './connector/connector-layout.ts';
 export type {
   BlocksByGroup,
@@ -27,6 +28,7 @@ export type {
   StepReport,
 } from './connector/kv-connector.ts';
 export { affinityOf, PageNames, wholeBlockKeys } from './connector/page-names.ts';
+export { blocksToLoad, blocksToSave, type LoadablePrefix, longestLoad, slotOfBlock } from './connector/pages-to-move.ts';
 // Consumers: model parts that read and write pages
 export { blocksCross, checkLayout } from './consumer/check-layout.ts';
 export { checkedConsumer } from './consumer/checked-consumer.ts';
@@ -41,8 +43,10 @@ export type {
 export { firstLiveToken, reusedGroups, usualReplay } from './consumer/replay.ts';
 export { StepPages } from './consumer/step-pages.ts';
 export { AdapterError, type AdapterErrorCode } from './errors.ts';
+export { interrupted } from './interrupted.ts';
 // Page stores: pages outside of the process
 export { checkedPageStore } from './page-store/checked-page-store.ts';
+export { deleteByPrefix } from './page-store/delete-by-prefix.ts';
 export { checkPageKey, type PageKey } from './page-store/page-key.ts';
 export type {
   ListOptions,

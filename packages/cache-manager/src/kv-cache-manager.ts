@@ -100,6 +100,11 @@ export interface CreateKvCacheOptions {
    * of `tokens`; without these everything counts as prompt.
    */
   expectedPromptLength?: number;
+  /**
+   * The match ends where every optional group is complete, too, so that all of them can be selected: for whoever would have to compute the
+   * whole prefix again without them. Default false.
+   */
+  requireOptional?: boolean;
 }
 
 /**
@@ -204,7 +209,8 @@ export class KvCacheManager {
     const expectedPromptLength = checkedPromptLength(options.expectedPromptLength) ?? lookedUp ?? Number.POSITIVE_INFINITY;
     const prompt = TokenBuffer.borrow(options.tokens ?? []);
     const retention = options.retention?.length ? new Retention(options.retention, this.#state.config.tokensPerBlock) : null;
-    const matched = matcher.match(tree.root(scope), prompt);
+    const { requireOptional = false } = options;
+    const matched = matcher.match(tree.root(scope), prompt, requireOptional);
     const request = new RequestState({
       manager: this.#state,
       id: options.id,
@@ -212,12 +218,13 @@ export class KvCacheManager {
       tokens: prompt.prefix(matched, lookedUp === null ? 0 : lookedUp + ANSWER_TOKENS, this.#state.columns),
       depths: matcher.depths,
       lookedUp,
+      requireOptional,
       expectedPromptLength,
       priority: options.priority,
       retention,
     });
     claimMatch(request);
-    noteShortMatch(this.#state, lookedUp ?? 0, matched);
+    if (!requireOptional) noteShortMatch(this.#state, lookedUp ?? 0, matched);
     open.add(request);
     this.#afterCall();
     return new KvCache(request, this.#afterCall);

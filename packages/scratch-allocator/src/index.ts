@@ -10,7 +10,9 @@ export { explainPair, formatPair, type PairDifference, type PairExplanation } fr
 export { type FormatOptions, formatExplanation } from './explain/format-explanation.ts';
 export type { BufferExplanation, GroupExplanation, PoolExplanation, RequestExplanation } from './explain/group-explanation.ts';
 export type { ScratchChunk, ScratchExplanation } from './explain/scratch-explanation.ts';
+export { type TextColumn, textTable, wrapText } from './explain/text-table.ts';
 export type { PoolGroupExplanation, TierExplanation } from './explain/tier-explanation.ts';
+export { formatBytes, formatCount } from './explain/units.ts';
 export type { AggregatedBuffer, AggregatedPageDesc } from './layout/aggregated-pages.ts';
 export type { BufferAttr } from './layout/buffer-attr.ts';
 export type { CoalescedBuffer } from './layout/coalescing.ts';

@@ -1,38 +1,83 @@
 import { HybridEngine } from '@bufferwise/hybrid-engine';
-import { defineCommand } from 'citty';
+import { defineCommand } from '../command/command.ts';
 import { openDevice } from '../gpu/open-device.ts';
-import { refuseUnknown, wholeNumber } from '../input/arguments.ts';
-import { DEMO_MODEL_FOLDER, readModelFolder } from '../input/model-folder.ts';
+import { byteSize, wholeNumber } from '../input/arguments.ts';
+import { DEMO_MODEL_FOLDER, readEngineModel } from '../input/model-folder.ts';
+import { parsePolicies } from '../input/policies.ts';
+import { openPrefixStore } from '../input/prefix-store.ts';
 import { readPrompts } from '../input/prompts-file.ts';
-
-const args = {
-  model: { type: 'string', description: 'Folder of the model', valueHint: 'DIR', default: DEMO_MODEL_FOLDER },
-  prompts: {
-    type: 'string',
-    description: 'Prompts, one a line: {"text": …} or {"ids": […]}',
-    valueHint: 'FILE.jsonl',
-    required: true,
-  },
-  'max-new-tokens': { type: 'string', description: 'Tokens to generate for each prompt', valueHint: 'N', default: '40' },
-  'memory-mib': { type: 'string', description: 'Memory for all pages, in MiB', valueHint: 'N', default: '64' },
-  json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },
-} as const;
+import { progressBar } from '../terminal/progress-bar.ts';
 
 /** Answers prompts in order, greedy, in one process with one cache. */
 export const generate = defineCommand({
-  meta: { name: 'generate', description: 'Answer prompts in order, each reusing what the earlier ones left in the cache' },
-  args,
-  async run({ args: given }) {
-    refuseUnknown('generate', given, args);
+  name: 'generate',
+  summary: 'Answer prompts in order, each reusing what the earlier ones left in the cache',
+  args: {
+    model: {
+      type: 'string',
+      description: 'A GGUF file, or a folder with config.json, tokenizer.json and model.safetensors; else the demo model',
+      valueHint: 'FILE|DIR',
+    },
+    prompts: {
+      type: 'string',
+      description: 'Prompts, one a line: {"text": …} or {"ids": […]}',
+      valueHint: 'FILE.jsonl',
+      required: true,
+    },
+    'max-new-tokens': { type: 'string', description: 'Tokens to generate for each prompt', valueHint: 'N', default: '40' },
+    memory: { type: 'string', description: 'Memory for all pages', valueHint: 'SIZE', default: '64MiB' },
+    'memory-mib': { type: 'string', description: 'The same in MiB; goes before --memory', valueHint: 'N' },
+    policies: {
+      type: 'string',
+      description: 'Reuse policies: auto, or ROLE=POLICY between commas; else as the model has them',
+      valueHint: 'auto|ROLE=POLICY,…',
+    },
+    drafts: {
+      type: 'string',
+      description: 'Tokens to guess ahead from what was said before; changes no answer',
+      valueHint: 'N',
+      default: '0',
+    },
+    store: {
+      type: 'string',
+      description: 'Folder that prefixes are kept in and found in, also by the next process; made when it is missing',
+      valueHint: 'DIR',
+    },
+    'store-memory': { type: 'string', description: 'Bytes that the folder may take', valueHint: 'SIZE', default: '1GiB' },
+    json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },
+  },
+  examples: [
+    { what: 'Answer with the demo model', line: 'bufferwise generate --prompts prompts.jsonl --max-new-tokens 20' },
+    {
+      what: 'Any GGUF of a known architecture, policies chosen by cost, drafts of up to 4 tokens',
+      line: 'bufferwise generate --model model.gguf --prompts prompts.jsonl --policies auto --drafts 4',
+    },
+    {
+      what: 'Begin with what an earlier run has left on the disk',
+      line: 'bufferwise generate --prompts prompts.jsonl --store ~/.cache/bufferwise/prefixes',
+    },
+    {
+      what: 'What each prompt reused, for scripts',
+      line: 'bufferwise generate --prompts prompts.jsonl --json | jq .reusedTokens',
+    },
+  ],
+  async run(given, terminal) {
     const maxNewTokens = wholeNumber('max-new-tokens', given['max-new-tokens'], { min: 1, max: 1_000_000 });
-    const deviceBytes = wholeNumber('memory-mib', given['memory-mib'], { min: 1, max: 1_048_576 }) * 2 ** 20;
-    const model = await readModelFolder(given.model);
+    const deviceBytes = memoryBytes(given.memory, given['memory-mib']);
+    const maxDrafts = wholeNumber('drafts', given.drafts, { min: 0, max: 64 });
+    const policies = given.policies === undefined ? undefined : parsePolicies(given.policies);
+    const model = await readEngineModel(given.model ?? DEMO_MODEL_FOLDER);
     const prompts = await readPrompts(given.prompts, model.tokenizer);
     const { device } = await openDevice();
+    const bar = progressBar(terminal);
+    const quotaBytes = byteSize('store-memory', given['store-memory']);
+    const store = given.store === undefined ? undefined : await openPrefixStore(given.store, quotaBytes, model);
     try {
-      const engine = await HybridEngine.create({ model, device, cache: { deviceBytes } });
-      for (const prompt of prompts) {
-        const { tokens, logProbabilities, report } = await engine.complete({ prompt, maxNewTokens });
+      const speculation = maxDrafts === 0 ? undefined : { maxDrafts };
+      const engine = await HybridEngine.create({ model, device, cache: { deviceBytes, policies }, speculation, outside: store });
+      for (const [index, prompt] of prompts.entries()) {
+        bar.update(index, prompts.length, `prompt ${index + 1} of ${prompts.length}`);
+        const { tokens, logProbabilities, report } = await engine.complete({ prompt, maxNewTokens, signal: terminal.signal });
         const text = model.tokenizer.decode(tokens);
         const line = {
           ids: [...prompt],
@@ -41,13 +86,27 @@ export const generate = defineCommand({
           text,
           reusedTokens: report.reusedTokens,
           computedTokens: report.computedTokens,
+          recomputedTokens: report.recomputedTokens,
+          draftedTokens: report.draftedTokens,
+          acceptedDrafts: report.acceptedDrafts,
           groups: report.groups.map(({ groupId, policy, reusedTokens }) => ({ group: groupId, policy, reusedTokens })),
         };
-        process.stdout.write(given.json ? `${JSON.stringify(line)}\n` : `${model.tokenizer.decode(prompt)}${text}\n\n`);
+        bar.clear();
+        terminal.print(given.json ? `${JSON.stringify(line)}\n` : `${model.tokenizer.decode(prompt)}${text}\n\n`);
       }
+      await engine.saved();
       await engine.close();
+      return 0;
     } finally {
+      bar.clear();
+      await store?.close();
       device.destroy();
     }
   },
 });
+
+/** Bytes for all pages, however they were said. */
+export function memoryBytes(size: string, mib: string | undefined): number {
+  if (mib === undefined) return byteSize('memory', size);
+  return wholeNumber('memory-mib', mib, { min: 1, max: 1_048_576 }) * 2 ** 20;
+}

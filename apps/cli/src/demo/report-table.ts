@@ -1,7 +1,7 @@
 import type { KvCacheManager } from '@bufferwise/cache-manager';
 import type { Lifecycle } from '@bufferwise/core-policy';
 import Table from 'cli-table3';
-import pc from 'picocolors';
+import type { Colors } from '../terminal/terminal.ts';
 import type { DemoResult } from './run-requests.ts';
 
 /** The demo's one table: what each request was spared, group by group, and what it cost, with reuse and without. */
@@ -9,6 +9,7 @@ export function reportTable(
   manager: KvCacheManager,
   withReuse: readonly DemoResult[],
   withoutReuse: readonly DemoResult[],
+  colors: Colors,
 ): string {
   const groups = Array.from({ length: manager.lifecycles.size }, (_, id) => describeLifecycle(manager.lifecycles.lifecycles[id]));
   const table = new Table({
@@ -23,7 +24,7 @@ export function reportTable(
       'same text',
     ],
     colAligns: ['left', ...new Array(groups.length + 5).fill('right'), 'left'],
-    style: { head: pc.isColorSupported ? ['cyan'] : [], border: pc.isColorSupported ? ['gray'] : [], compact: true },
+    style: { head: colors.isColorSupported ? ['cyan'] : [], border: colors.isColorSupported ? ['gray'] : [], compact: true },
   });
   const addRow = (result: DemoResult, how: string, same: string) => {
     const { report } = result;
@@ -39,7 +40,7 @@ export function reportTable(
     ]);
   };
   withReuse.forEach((result, i) => {
-    addRow(result, 'with reuse', isSameText(result, withoutReuse[i]) ? pc.green('yes') : pc.red('NO'));
+    addRow(result, 'with reuse', isSameText(result, withoutReuse[i]) ? colors.green('yes') : colors.red('NO'));
   });
   for (const result of withoutReuse) addRow(result, 'without', '');
   return table.toString();

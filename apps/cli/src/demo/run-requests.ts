@@ -33,15 +33,19 @@ export interface DemoTexts {
   secondTurn: string;
 }
 
+export interface DemoOptions {
+  reuse: boolean;
+  maxNewTokens: number;
+  observer: DemoObserver;
+  /** Ends the run between two tokens. */
+  signal: AbortSignal;
+}
+
 /** Three requests one after the other: A, B on the same beginning, and a second turn of A. */
-export async function runRequests(
-  engine: HybridEngine,
-  texts: DemoTexts,
-  { reuse, maxNewTokens, observer }: { reuse: boolean; maxNewTokens: number; observer: DemoObserver },
-): Promise<DemoResult[]> {
+export async function runRequests(engine: HybridEngine, texts: DemoTexts, options: DemoOptions): Promise<DemoResult[]> {
   const { tokenizer } = engine.model;
   const shared = tokenizer.encode(texts.shared);
-  const ask = (prompt: DemoPrompt) => answer(engine, prompt, { reuse, maxNewTokens, observer });
+  const ask = (prompt: DemoPrompt) => answer(engine, prompt, options);
   const onShared = (name: string, ending: string): DemoPrompt => ({
     name,
     ending,
@@ -61,13 +65,13 @@ export async function runRequests(
 async function answer(
   engine: HybridEngine,
   prompt: DemoPrompt,
-  { reuse, maxNewTokens, observer }: { reuse: boolean; maxNewTokens: number; observer: DemoObserver },
+  { reuse, maxNewTokens, observer, signal }: DemoOptions,
 ): Promise<DemoResult> {
   const { name, ending, ids, turnBorders } = prompt;
   observer.begins(name, ending);
   const decoder = engine.model.tokenizer.streamDecoder();
   const tokens: number[] = [];
-  const steps = engine.generate({ prompt: ids, turnBorders, maxNewTokens, lookup: reuse, publish: reuse });
+  const steps = engine.generate({ prompt: ids, turnBorders, maxNewTokens, lookup: reuse, publish: reuse, signal });
   let memory = memoryInUse(engine);
   for (;;) {
     const next = await steps.next();

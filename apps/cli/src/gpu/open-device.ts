@@ -10,21 +10,32 @@ export interface OpenDevice {
 }
 
 /**
- * Opens a WebGPU device: a GPU where there is one, else the software device. The variables of the latter must be set before
- * a process starts, so this process may start itself again with them and end with the exit code of that run.
+ * Opens a WebGPU device: a GPU where there is one, else the software device. See `startWithGpu`.
  *
  * @throws {GpuSetupError} when no adapter can be had, with the way out
  */
 export async function openDevice(): Promise<OpenDevice> {
-  if (process.env[RESTARTED] === undefined) {
-    const environment = await gpuEnvironment();
-    if (Object.keys(environment).length > 0) restartWith(environment);
-  }
+  await startWithGpu();
   const adapter = await openGpu();
   const device = await adapter.requestDevice({ label: 'bufferwise' });
-  const { vendor, architecture, device: model, description } = adapter.info;
-  const name = description || [vendor, architecture, model].filter(Boolean).join(' ') || 'unnamed adapter';
-  return { device, name };
+  return { device, name: adapterName(adapter.info) };
+}
+
+/**
+ * Sees to it that this process can find an adapter. The variables of the software device must be set before a process starts, so
+ * this process may start itself again with them and end with the exit code of that run.
+ *
+ * @throws {GpuSetupError} when neither a GPU nor the software device can be had
+ */
+export async function startWithGpu(): Promise<void> {
+  if (process.env[RESTARTED] !== undefined) return;
+  const environment = await gpuEnvironment();
+  if (Object.keys(environment).length > 0) restartWith(environment);
+}
+
+/** What an adapter calls itself. */
+export function adapterName({ vendor, architecture, device, description }: GPUAdapterInfo): string {
+  return description || [vendor, architecture, device].filter(Boolean).join(' ') || 'unnamed adapter';
 }
 
 function restartWith(environment: Readonly<Record<string, string>>): never {

@@ -1,23 +1,47 @@
-import type { ArgsDef } from 'citty';
-import { CliError } from '../cli-error.ts';
+import type { ParsedArgs } from 'citty';
+import { UsageError } from '../cli-error.ts';
+import type { Command } from '../command/command.ts';
 
-/** Refuses what a command does not know; citty itself would let it pass. */
-export function refuseUnknown(command: string, args: Readonly<Record<string, unknown>>, known: ArgsDef): void {
-  const names = new Set(['_', ...Object.keys(known).flatMap((name) => [name, camelCase(name)])]);
-  for (const name of Object.keys(args)) {
-    if (names.has(name) || names.has(kebabCase(name))) continue;
-    throw new CliError(`${command}: unknown flag --${name}; see bufferwise ${command} --help`);
+/** Refuses what a command does not know; the parser itself would let it pass. */
+export function refuseUnknown({ name: command, args }: Command, given: ParsedArgs): void {
+  const names = new Set(['_', ...Object.keys(args).flatMap((name) => [name, camelCase(name)])]);
+  const see = `see bufferwise ${command} --help`;
+  for (const [name, value] of Object.entries<unknown>(given)) {
+    if (!names.has(name) && !names.has(kebabCase(name))) throw new UsageError(`unknown flag --${name}; ${see}`);
+    const option = args[name];
+    if (option?.type === 'string' && value === '')
+      throw new UsageError(`--${name} takes ${option.valueHint ?? 'a value'}; ${see}`);
   }
-  const [extra] = args._ as string[];
-  if (extra !== undefined)
-    throw new CliError(`${command}: unexpected argument ${JSON.stringify(extra)}; see bufferwise ${command} --help`);
+  const numOperands = Object.values(args).filter(({ type }) => type === 'positional').length;
+  const extra = given._[numOperands];
+  if (extra !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(extra)}; ${see}`);
 }
 
 /** A whole number given as text, within bounds. */
 export function wholeNumber(name: string, text: string, { min, max }: { min: number; max: number }): number {
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-  throw new CliError(`--${name} is ${JSON.stringify(text)}; it must be a whole number from ${min} to ${max}`);
+  throw new UsageError(`--${name} is ${JSON.stringify(text)}; it must be a whole number from ${min} to ${max}`);
+}
+
+/** Whole numbers between commas, at least one, ascending. */
+export function wholeNumbers(name: string, text: string, { min, max }: { min: number; max: number }): number[] {
+  const numbers = text.split(',').map((each) => wholeNumber(name, each.trim(), { min, max }));
+  return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
+const UNITS: Readonly<Record<string, number>> = { b: 0, kib: 1, k: 1, mib: 2, m: 2, gib: 3, g: 3, tib: 4, t: 4 };
+const DECIMAL: Readonly<Record<string, number>> = { kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12 };
+const MAX_BYTES = 2 ** 50;
+
+/** Bytes given as `8GiB`, `512 MiB`, `1.5g`, `8GB` (decimal) or a plain number. */
+export function byteSize(name: string, text: string): number {
+  const [, digits, unit] = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(text) ?? [];
+  const key = (unit || 'b').toLowerCase();
+  const factor = UNITS[key] === undefined ? DECIMAL[key] : 2 ** (10 * UNITS[key]);
+  const bytes = Math.round(Number(digits) * factor);
+  if (bytes >= 1 && bytes <= MAX_BYTES) return bytes;
+  throw new UsageError(`--${name} is ${JSON.stringify(text)}; write bytes as 8GiB, 512MiB or a number, up to 1024TiB`);
 }
 
 function camelCase(name: string): string {

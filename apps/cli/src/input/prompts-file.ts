@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import type { Tokenizer } from '@bufferwise/hybrid-engine';
+import type { TextTokenizer } from '@bufferwise/hybrid-engine';
 import { CliError } from '../cli-error.ts';
 
 /** Reads prompts, one JSON object a line: `{"text": …}` or `{"ids": […]}`. Empty lines are skipped. Returns token ids. */
-export async function readPrompts(path: string, tokenizer: Tokenizer): Promise<Uint32Array[]> {
+export async function readPrompts(path: string, tokenizer: TextTokenizer): Promise<Uint32Array[]> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
@@ -20,7 +20,7 @@ export async function readPrompts(path: string, tokenizer: Tokenizer): Promise<U
   return prompts;
 }
 
-function readPrompt(line: string, where: string, tokenizer: Tokenizer): Uint32Array {
+function readPrompt(line: string, where: string, tokenizer: TextTokenizer): Uint32Array {
   let parsed: unknown;
   try {
     parsed = JSON.parse(line);

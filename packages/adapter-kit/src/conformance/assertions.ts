@@ -46,9 +46,11 @@ export async function settled<T>(promise: Promise<T>, patienceMs: number, what: 
   }
 }
 
-function plain(_key: string, value: unknown): unknown {
+function plain(this: Readonly<Record<string, unknown>>, key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return `${value}n`;
-  return ArrayBuffer.isView(value) && !(value instanceof DataView) ? Array.from(value as Uint8Array) : value;
+  // Not `value`: of a Node `Buffer`, which is a `Uint8Array` too, that is what its `toJSON` made.
+  const own = this[key];
+  return ArrayBuffer.isView(own) && !(own instanceof DataView) ? Array.from(own as Uint8Array) : value;
 }
 
 function shortened(text: string | undefined): string {

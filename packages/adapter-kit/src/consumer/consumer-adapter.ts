@@ -18,7 +18,10 @@ export interface ConsumerSupports {
   readonly snapshots: boolean;
   /** Given tokens again that were matched, it fills groups that were not reused. */
   readonly replay: boolean;
-  /** A step may begin before tokens that an earlier one wrote: those were drafts, and are forgotten. */
+  /**
+   * A step may begin before tokens that an earlier one wrote: those were drafts, and are forgotten. A consumer may ask for `sequence`
+   * and `snapshot: false` in the requests of such steps.
+   */
   readonly rewind: boolean;
   /** Several beams of a request may be rows of a step. */
   readonly beams: boolean;
@@ -44,6 +47,16 @@ export interface StepRequest {
   readonly matched: number;
   /** Groups whose pages hold what was matched. They are shared: for tokens before `matched` they must not be written. */
   readonly reusedGroups: ReadonlySet<LayerGroupId>;
+  /**
+   * The same object in every step of a request, its `KvCache` for example: what a consumer that must remember more of a request than
+   * its pages hold knows it by. Beams of a request have it in common. Left out, nothing is remembered.
+   */
+  readonly sequence?: object;
+  /**
+   * `false`: no commit takes a snapshot behind this step, as in `KvCache.commit`, so that recurrent state may lag behind in its page.
+   * Left out, one may.
+   */
+  readonly snapshot?: boolean;
 }
 
 /** Where the pages of a step are, and what it computes. Valid until the step has been recorded. */

@@ -8,6 +8,7 @@ import type {
   KvConnector,
 } from '../connector/kv-connector.ts';
 import { AdapterError } from '../errors.ts';
+import { deleteByPrefix } from '../page-store/delete-by-prefix.ts';
 import type { PageStore } from '../page-store/page-store.ts';
 import type { CallOptions } from '../plugin.ts';
 import { MemoryPageStore } from './memory-page-store.ts';
@@ -65,16 +66,7 @@ export class MemoryConnector implements KvConnector {
       if (this.#store.list === undefined) return false;
       const { scheduler, worker } = this.#registered();
       await worker.settled();
-      const prefixes = scheduler.prefixes;
-      let cursor: string | undefined;
-      do {
-        const piece = await this.#store.list({ ...options, cursor });
-        await this.#store.delete(
-          piece.keys.filter(({ key }) => prefixes.some((prefix) => key.startsWith(prefix))),
-          options,
-        );
-        cursor = piece.cursor ?? undefined;
-      } while (cursor !== undefined);
+      await deleteByPrefix(this.#store, scheduler.prefixes, options);
       scheduler.forget();
       return true;
     });
@@ -85,7 +77,7 @@ export class MemoryConnector implements KvConnector {
   }
 
   close(): Promise<void> {
-    return this.#gate.close(() => this.#sides?.worker.settled());
+    return this.#gate.close(() => this.#sides?.worker.close());
   }
 
   #registered(): { scheduler: MemoryScheduler; worker: MemoryWorker } {

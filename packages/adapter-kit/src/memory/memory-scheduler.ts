@@ -1,5 +1,4 @@
 import type { BlockKey } from '@bufferwise/cache-manager';
-import { type LayerGroupId, matchNeeds } from '@bufferwise/core-policy';
 import type {
   BlocksByGroup,
   ConnectorGroup,
@@ -11,8 +10,8 @@ import type {
   StepReport,
 } from '../connector/kv-connector.ts';
 import { affinityOf, PageNames, wholeBlockKeys } from '../connector/page-names.ts';
+import { blocksToLoad, blocksToSave, longestLoad, slotOfBlock } from '../connector/pages-to-move.ts';
 import { AdapterError } from '../errors.ts';
-import type { PageKey } from '../page-store/page-key.ts';
 import type { PageStore } from '../page-store/page-store.ts';
 import type { MemoryOrders, PageOrder } from './connector-orders.ts';
 
@@ -23,12 +22,16 @@ interface Known {
   readonly numTokens: number;
   /** Names of pages in the store; undefined while nobody knows. */
   there: Set<string> | undefined;
+  /** The last answer to a lookup that had something to load. */
+  offer: Extract<Lookup, { state: 'known' }> | undefined;
   /** Blocks whose pages were ordered to be saved. */
   saved: number;
   /** Pages that were ordered to be loaded. */
   loading: readonly PageOrder[];
   /** Saves of it that no worker has reported as done. */
   isSaving: boolean;
+  /** An asynchronous load of it is under way, as far as workers have reported. */
+  isLoading: boolean;
 }
 
 interface OfferedGroup extends ConnectorGroup {
@@ -63,9 +66,11 @@ export class MemoryScheduler implements ConnectorScheduler {
       affinity: affinityOf(blocks),
       numTokens: tokens.length,
       there: undefined,
+      offer: undefined,
       saved: 0,
       loading: [],
       isSaving: false,
+      isLoading: false,
     };
     this.#requests.set(id, known);
     void this.#look(known);
@@ -73,48 +78,35 @@ export class MemoryScheduler implements ConnectorScheduler {
 
   lookup(id: number, computedTokens: number): Lookup {
     const known = this.#known(id);
-    const { there } = known;
+    const { there, blocks, affinity, numTokens } = known;
     if (there === undefined) return { state: 'pending' };
-    // The last token is always computed: something has to come out.
-    for (
-      let block = Math.floor((known.numTokens - 1) / this.#tokensPerBlock);
-      block * this.#tokensPerBlock > computedTokens;
-      block--
-    ) {
-      const end = block * this.#tokensPerBlock;
-      const complete = this.#groups.filter((group) =>
-        this.#needed(known, group, computedTokens, end).every(({ name }) => there.has(name.key)),
-      );
-      if (this.#groups.some((group) => group.lifecycle.policy === 'required' && !complete.includes(group))) continue;
-      const groups = complete.map(({ groupId }) => groupId);
-      return { state: 'known', tokens: end - computedTokens, async: this.#asyncLoad, groups };
-    }
-    return { state: 'known', tokens: 0, async: false, groups: [] };
+    const prompt = { numTokens, computedTokens, tokensPerBlock: this.#tokensPerBlock };
+    const found = longestLoad(this.#groups, prompt, ({ names }, ordinal) => there.has(names.name(blocks[ordinal], affinity).key));
+    if (found === null) return { state: 'known', tokens: 0, async: false, groups: [] };
+    known.offer = { state: 'known', tokens: found.end - computedTokens, async: this.#asyncLoad, groups: found.groups };
+    return known.offer;
   }
 
   allocated(id: number, blocks: BlocksByGroup, computedTokens: number, externalTokens: number): void {
     const known = this.#known(id);
     if (externalTokens === 0) return;
     const end = computedTokens + externalTokens;
-    known.loading = this.#groups.flatMap((group) =>
-      this.#needed(known, group, computedTokens, end).flatMap(({ ordinal, name }) =>
-        this.#order(known, group, blocks[group.groupId], ordinal, name),
-      ),
+    // Exactly what was offered, whatever became of it since: the engine counts on it, and hears of each page that fails.
+    const offered = this.#groups.filter(({ groupId }) => known.offer?.groups.includes(groupId) ?? true);
+    known.loading = offered.flatMap((group) =>
+      this.#ordersFor(known, group, blocks, blocksToLoad(group, computedTokens, end, this.#tokensPerBlock)),
     );
     known.saved = Math.max(known.saved, Math.floor(end / this.#tokensPerBlock));
+    known.isLoading = this.#asyncLoad;
     this.#orders.loads.push({ id, async: this.#asyncLoad, pages: known.loading });
   }
 
   willWrite(id: number, blocks: BlocksByGroup, writtenTokens: number): void {
     const known = this.#known(id);
     const end = Math.min(known.blocks.length, Math.floor(writtenTokens / this.#tokensPerBlock));
-    const isBorder = writtenTokens % this.#tokensPerBlock === 0;
-    const pages = this.#groups.flatMap((group) => {
-      const ordinals = group.lifecycle.kind === 'attention' ? range(known.saved, end) : isBorder && end > 0 ? [end - 1] : [];
-      return ordinals.flatMap((ordinal) =>
-        this.#order(known, group, blocks[group.groupId], ordinal, group.names.name(known.blocks[ordinal], known.affinity)),
-      );
-    });
+    const pages = this.#groups.flatMap((group) =>
+      this.#ordersFor(known, group, blocks, blocksToSave(group, known.saved, writtenTokens, this.#tokensPerBlock)),
+    );
     known.saved = Math.max(known.saved, end);
     if (pages.length === 0) return;
     known.isSaving = true;
@@ -127,18 +119,26 @@ export class MemoryScheduler implements ConnectorScheduler {
     return orders;
   }
 
-  update({ failedPages }: StepReport): void {
+  update({ failedPages, finished }: StepReport): void {
+    for (const id of finished.loaded) {
+      const known = this.#requests.get(id);
+      if (known !== undefined) known.isLoading = false;
+    }
     for (const known of this.#requests.values()) {
-      for (const { groupId, slot, name } of known.loading) {
-        if (failedPages.some((page) => page.groupId === groupId && page.slot === slot)) known.there?.delete(name.key);
+      for (const { groupId, slot, name, block } of known.loading) {
+        if (!failedPages.some((page) => page.groupId === groupId && page.slot === slot)) continue;
+        known.there?.delete(name.key);
+        // What is computed instead is worth saving: the store has lost it.
+        known.saved = Math.min(known.saved, known.blocks.indexOf(block));
       }
     }
   }
 
   requestFinished(id: number): FinishAnswer {
-    const { isSaving } = this.#known(id);
+    const { isSaving, isLoading } = this.#known(id);
     this.#requests.delete(id);
-    return { delayFree: isSaving };
+    // A load that is late must not write into the pages of whoever has them next.
+    return { delayFree: isSaving || isLoading };
   }
 
   /** Nothing is there any more. */
@@ -164,23 +164,15 @@ export class MemoryScheduler implements ConnectorScheduler {
     known.there = there;
   }
 
-  /** Pages that a request with `computedTokens` needs of the store to continue at `end`. */
-  #needed(known: Known, group: OfferedGroup, computedTokens: number, end: number): { ordinal: number; name: PageKey }[] {
-    const needs = matchNeeds(group.lifecycle, end, this.#tokensPerBlock);
-    const firstMissing = Math.floor(computedTokens / this.#tokensPerBlock);
-    const ordinals =
-      needs.kind === 'snapshot'
-        ? [needs.blockOrdinal]
-        : [...range(needs.sinks.begin, needs.sinks.end), ...range(needs.window.begin, needs.window.end)].filter(
-            (block) => block >= firstMissing,
-          );
-    return ordinals.map((ordinal) => ({ ordinal, name: group.names.name(known.blocks[ordinal], known.affinity) }));
-  }
-
-  /** The order for one page, unless the request holds none there. */
-  #order(known: Known, group: OfferedGroup, slots: readonly number[] | undefined, ordinal: number, name: PageKey): PageOrder[] {
-    const slot = slots?.[group.lifecycle.kind === 'attention' ? ordinal : 0] ?? -1;
-    return slot < 0 ? [] : [{ groupId: group.groupId as LayerGroupId, slot, name, block: known.blocks[ordinal] }];
+  /** Orders for pages of blocks, as far as the request holds them and its text is known. */
+  #ordersFor(known: Known, group: OfferedGroup, blocks: BlocksByGroup, ordinals: readonly number[]): PageOrder[] {
+    const { groupId } = group;
+    return ordinals.flatMap((ordinal) => {
+      const slot = slotOfBlock(group, blocks, ordinal);
+      const block = known.blocks[ordinal];
+      if (slot < 0 || block === undefined) return [];
+      return [{ groupId, slot, block, name: group.names.name(block, known.affinity) }];
+    });
   }
 
   #known(id: number): Known {
@@ -193,5 +185,3 @@ export class MemoryScheduler implements ConnectorScheduler {
     return known;
   }
 }
-
-const range = (begin: number, end: number) => Array.from({ length: Math.max(0, end - begin) }, (_, i) => begin + i);

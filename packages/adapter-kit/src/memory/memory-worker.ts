@@ -6,6 +6,8 @@ import type {
   FailedPage,
   FinishedTransfers,
 } from '../connector/kv-connector.ts';
+import { AdapterError } from '../errors.ts';
+import { interrupted } from '../interrupted.ts';
 import type { PageStore } from '../page-store/page-store.ts';
 import type { CallOptions } from '../plugin.ts';
 import type { MemoryOrders, PageOrder, RequestOrder } from './connector-orders.ts';
@@ -37,6 +39,7 @@ export class MemoryWorker implements ConnectorWorker {
   #failed: FailedPage[] = [];
   readonly #announced = new Set<number>();
   #events: ConnectorEvent[] = [];
+  readonly #closing = new AbortController();
 
   constructor(store: PageStore, layout: ConnectorLayout, memory: ConnectorMemory) {
     this.#store = store;
@@ -73,7 +76,7 @@ export class MemoryWorker implements ConnectorWorker {
     const mine = this.#loads.filter(
       ({ async, pages }) => !async && pages.some(({ groupId }) => this.#layersOf.get(groupId)?.includes(layerId)),
     );
-    await Promise.all(mine.map(({ done }) => done));
+    await interrupted(Promise.all(mine.map(({ done }) => done)), options?.signal);
   }
 
   saveLayer(layerId: number): void {
@@ -84,12 +87,12 @@ export class MemoryWorker implements ConnectorWorker {
   async waitForSave(options?: CallOptions): Promise<void> {
     options?.signal?.throwIfAborted();
     this.#read(() => true);
-    await Promise.all(this.#reading);
+    await interrupted(Promise.all(this.#reading), options?.signal);
   }
 
   finished(announced: readonly number[]): FinishedTransfers {
     for (const id of announced) this.#announced.add(id);
-    const saved = [...this.#announced].filter((id) => !this.#saving.has(id));
+    const saved = [...this.#announced].filter((id) => !this.#saving.has(id) && !this.#loads.some((load) => load.id === id));
     for (const id of saved) this.#announced.delete(id);
     const loaded = this.#loaded;
     this.#loaded = [];
@@ -110,6 +113,12 @@ export class MemoryWorker implements ConnectorWorker {
     const events = this.#events;
     this.#events = [];
     return events;
+  }
+
+  /** Gives loads up, so that they fail, and finishes saves. */
+  close(): Promise<void> {
+    this.#closing.abort(new AdapterError('plugin-closed', 'memory connector was closed'));
+    return this.settled();
   }
 
   /** Settles when nothing is under way any more. */
@@ -161,12 +170,22 @@ export class MemoryWorker implements ConnectorWorker {
   async #load(pages: readonly PageOrder[]): Promise<void> {
     for (let i = 0; i < pages.length; i += this.#store.limits.maxBatch) {
       const batch = pages.slice(i, i + this.#store.limits.maxBatch);
-      const found = await this.#store.get(batch.map(({ name }) => name)).catch(() => batch.map(() => null));
+      const names = batch.map(({ name }) => name);
+      const found = await this.#store.get(names, { signal: this.#closing.signal }).catch(() => batch.map(() => null));
       batch.forEach(({ groupId, slot }, j) => {
-        const bytes = found[j];
-        if (bytes !== null && bytes.length === this.#pageBytes.get(groupId)) this.#memory.writePages(groupId, [slot], [bytes]);
-        else this.#failed.push({ groupId, slot });
+        if (!this.#write(groupId, slot, found[j])) this.#failed.push({ groupId, slot });
       });
+    }
+  }
+
+  /** @returns false when there is no such page, or no memory for it any more */
+  #write(groupId: PageOrder['groupId'], slot: number, bytes: Uint8Array | null): boolean {
+    if (bytes === null || bytes.length !== this.#pageBytes.get(groupId)) return false;
+    try {
+      this.#memory.writePages(groupId, [slot], [bytes]);
+      return true;
+    } catch {
+      return false;
     }
   }
 

@@ -1,3 +1,4 @@
+/// <reference types="node" />
 import { expect, test } from 'vitest';
 import { openSealedPage, SEAL_BYTES, sealPage } from './sealed-page.ts';
 
@@ -11,6 +12,14 @@ test('gives back what was sealed, also when it lies inside of other bytes', () =
   around.set(sealed, 5);
   expect([...(openSealedPage('some-key', around.subarray(5, 5 + sealed.length)) ?? [])]).toEqual([...page]);
   expect(openSealedPage('empty', sealPage('empty', new Uint8Array(0)))).toHaveLength(0);
+});
+
+test('gives a plain view, whose slice is a copy, also of a Buffer', () => {
+  const sealed = Buffer.from(sealPage('some-key', page));
+  const opened = openSealedPage('some-key', sealed);
+  opened?.slice().fill(0);
+  expect(Buffer.isBuffer(opened)).toBe(false);
+  expect([...(openSealedPage('some-key', sealed) ?? [])]).toEqual([...page]);
 });
 
 test('opens under no other key', () => {

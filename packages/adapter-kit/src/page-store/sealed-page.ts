@@ -35,12 +35,15 @@ export function sealPage(key: string, bytes: Uint8Array): Uint8Array {
   return sealed;
 }
 
-/** The page of a seal, as a view into `sealed`; null unless it is whole, of this version, and of this key. */
+/**
+ * The page of a seal, as a view into `sealed`; null unless it is whole, of this version, and of this key. The view is a plain
+ * `Uint8Array` also where `sealed` is a Node `Buffer`, so that its `slice` is a copy.
+ */
 export function openSealedPage(key: string, sealed: Uint8Array): Uint8Array | null {
   if (sealed.length < SEAL_BYTES) return null;
   const view = new DataView(sealed.buffer, sealed.byteOffset, SEAL_BYTES);
   if (view.getUint32(0, true) !== MAGIC || view.getUint32(4, true) !== VERSION) return null;
-  const bytes = sealed.subarray(SEAL_BYTES);
+  const bytes = new Uint8Array(sealed.buffer, sealed.byteOffset + SEAL_BYTES, sealed.length - SEAL_BYTES);
   if (view.getUint32(8, true) !== bytes.length || view.getUint32(12, true) !== sum(key, bytes)) return null;
   return bytes;
 }

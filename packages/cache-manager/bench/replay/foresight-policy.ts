@@ -1,7 +1,7 @@
+import type { TraceRequest } from '@bufferwise-internal/request-traces';
 import type { EvictablePages, EvictionPolicy } from '../../src/index.ts';
 import { chainHash, hashText } from '../../src/tree/token-hash.ts';
 import { BLOCK_TOKENS } from './replay-config.ts';
-import type { TraceRequest } from './trace-request.ts';
 
 /**
  * When the blocks of a workload are asked for, known beforehand: what no policy of this world has. Blocks are told apart by the

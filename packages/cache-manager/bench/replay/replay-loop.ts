@@ -1,9 +1,9 @@
 import { memoryUsage } from 'node:process';
+import type { TraceRequest } from '@bufferwise-internal/request-traces';
 import { type KvCache, KvCacheManager, type KvCacheManagerOptions } from '../../src/index.ts';
 import { NullPageDevice } from './null-page-device.ts';
 import { ASKING_MS, processorMs } from './processor-clock.ts';
 import { BLOCK_TOKENS, type ModelKind, replayConfig } from './replay-config.ts';
-import type { TraceRequest } from './trace-request.ts';
 import type { Workload } from './workloads.ts';
 
 const STEP_TOKENS = 8192;

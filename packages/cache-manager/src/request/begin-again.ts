@@ -18,7 +18,7 @@ export function beginAgain(state: RequestState): void {
     publishTail(state, 'move', { tail: true, state: stateIsThere });
   }
   releasePages(state);
-  const matched = matcher.match(tree.root(state.scope), state.tokens);
+  const matched = matcher.match(tree.root(state.scope), state.tokens, state.requireOptional);
   state.beginAgain(matcher.depths, state.tokens.prefix(matched));
   claimMatch(state);
 }

@@ -18,7 +18,7 @@ interface Ruled {
  */
 export function claimMatch(state: RequestState): void {
   const { manager, matched } = state;
-  if (state.depths.path > matched) countMissed(manager, matched);
+  if (state.depths.path > matched && !state.requireOptional) countMissed(manager, matched);
   state.limits = matchLimits(manager, state.lookedUp ?? state.depths.path);
   if (matched === 0) return;
   const { matcher } = manager;

@@ -35,10 +35,11 @@ export class Matcher {
   readonly #tokensPerBlock: number;
   readonly #partialReuse: boolean;
   readonly #backoff: number;
-  readonly #attention: readonly AttentionPath[];
+  readonly #needs: Readonly<Record<'required' | 'withOptional', MatchNeeds>>;
   // The policy is all that tells lifecycles of state apart, so there is one of each policy at most.
-  readonly #requiredState: GroupRules | undefined;
   readonly #optionalState: GroupRules | undefined;
+  /** What the running match needs. */
+  #need: MatchNeeds;
   /** The path of equal blocks. */
   #path = new Int32Array(64);
   /** Ends up to here on the path of equal blocks have been judged. */
@@ -63,16 +64,21 @@ export class Matcher {
     this.#tokensPerBlock = options.tokensPerBlock;
     this.#partialReuse = options.partialReuse;
     this.#backoff = options.backoff;
-    this.#attention = groups
-      .filter(({ policy, kind }) => policy === 'required' && kind === 'attention')
-      .map((rules) => new AttentionPath(rules, tree));
-    this.#requiredState = groups.find(({ policy, kind }) => policy === 'required' && kind === 'ssm');
+    const required = groups.filter(({ policy }) => policy === 'required');
+    const shared = groups.filter(({ policy }) => policy !== 'private');
+    this.#needs = { required: matchNeeds(required, tree), withOptional: matchNeeds(shared, tree) };
+    this.#need = this.#needs.required;
     this.#optionalState = groups.find(({ policy, kind }) => policy === 'optional' && kind === 'ssm');
   }
 
-  /** The match of `tokens` under a root (NONE: nothing is published in that scope). Fills `depths`. */
-  match(root: BlockId, tokens: TokenBuffer): number {
+  /**
+   * The match of `tokens` under a root (NONE: nothing is published in that scope). Fills `depths`.
+   *
+   * @param withOptional whether it ends where optional groups are complete as well
+   */
+  match(root: BlockId, tokens: TokenBuffer, withOptional = false): number {
     const { depths } = this;
+    this.#need = withOptional ? this.#needs.withOptional : this.#needs.required;
     depths.path = 0;
     depths.withoutState = 0;
     depths.usable = 0;
@@ -84,7 +90,7 @@ export class Matcher {
     if (root === NONE || tokens.length === 0) return 0;
 
     const numEqual = this.#walk(root, tokens);
-    for (const attention of this.#attention) attention.read(this.#path, numEqual);
+    for (const attention of this.#need.attention) attention.read(this.#path, numEqual);
     if (numEqual > 0) {
       depths.path = (numEqual - 1) * this.#tokensPerBlock + this.#tree.blocks.numTokens[this.#path[numEqual - 1]];
       this.#considerEqual(depths.path - this.#backoff);
@@ -121,18 +127,19 @@ export class Matcher {
    * @param limit tokens of that path that count, above 0
    */
   groupEnds(limit: number): { rules: GroupRules; endpoint: number }[] {
-    const ends = this.#attention.map((attention) => ({
-      rules: attention.rules,
-      endpoint: this.#groupEnd(limit, (level, block, end) => attention.endInBlock(level, block, end)),
-    }));
-    const state = this.#requiredState;
-    if (state === undefined) return ends;
     const tokensPerBlock = this.#tokensPerBlock;
-    const endpoint = this.#groupEnd(limit, (level, block, end) => {
-      const begin = level * tokensPerBlock;
-      return begin + this.#tree.largestSnapshot(block, state.id, end - begin);
-    });
-    return [...ends, { rules: state, endpoint }];
+    const attention = this.#need.attention.map((path) => ({
+      rules: path.rules,
+      endpoint: this.#groupEnd(limit, (level, block, end) => path.endInBlock(level, block, end)),
+    }));
+    const states = this.#need.states.map((rules) => ({
+      rules,
+      endpoint: this.#groupEnd(limit, (level, block, end) => {
+        const begin = level * tokensPerBlock;
+        return begin + this.#tree.largestSnapshot(block, rules.id, end - begin);
+      }),
+    }));
+    return [...attention, ...states];
   }
 
   /** The furthest end up to `limit` that `endInBlock` names behind the beginning of its block; 0 when there is none. */
@@ -169,7 +176,7 @@ export class Matcher {
     if (limit <= this.#equalReach) return;
     const { depths } = this;
     const usable = this.#equalEnd(limit, true);
-    const withoutState = this.#requiredState === undefined ? usable : this.#equalEnd(limit, false);
+    const withoutState = this.#need.states.length === 0 ? usable : this.#equalEnd(limit, false);
     this.#equalReach = limit;
     depths.withoutState = Math.max(depths.withoutState, withoutState);
     if (usable <= depths.usable) return;
@@ -193,17 +200,17 @@ export class Matcher {
    * there is none.
    */
   #endInBlock(level: number, block: BlockId, limit: number, withState: boolean): number {
+    const { attention, states, wholeBlocks } = this.#need;
     const begin = level * this.#tokensPerBlock;
     let end = limit;
     for (;;) {
-      if (withState && this.#requiredState !== undefined)
-        end = begin + this.#tree.largestSnapshot(block, this.#requiredState.id, end - begin);
       const before = end;
-      for (const attention of this.#attention) {
+      if (withState) for (const { id } of states) end = begin + this.#tree.largestSnapshot(block, id, end - begin);
+      for (const path of attention) {
         if (end <= begin) return 0;
-        end = attention.endInBlock(level, block, end);
+        end = path.endInBlock(level, block, end);
       }
-      if (end <= begin) return 0;
+      if (end <= begin || (wholeBlocks && end < begin + this.#tokensPerBlock)) return 0;
       if (end === before) return end;
     }
   }
@@ -268,7 +275,7 @@ export class Matcher {
     this.#considerEqual(Math.min(limit, begin));
     if (limit <= begin) return;
     const usable = this.#endInBlock(level, sibling, limit, true);
-    const withoutState = this.#requiredState === undefined ? usable : this.#endInBlock(level, sibling, limit, false);
+    const withoutState = this.#need.states.length === 0 ? usable : this.#endInBlock(level, sibling, limit, false);
     depths.withoutState = Math.max(depths.withoutState, withoutState);
     if (usable < depths.usable || usable === 0) return;
     const hasState =
@@ -279,4 +286,21 @@ export class Matcher {
     this.#bestSibling = sibling;
     this.#bestHasState = hasState;
   }
+}
+
+/** What the end of a match depends on. */
+interface MatchNeeds {
+  readonly attention: readonly AttentionPath[];
+  readonly states: readonly GroupRules[];
+  /** Whether a match can only end where a block ends: optional attention continues from nowhere else. */
+  readonly wholeBlocks: boolean;
+}
+
+function matchNeeds(groups: readonly GroupRules[], tree: RadixTree): MatchNeeds {
+  const attention = groups.filter(({ kind }) => kind === 'attention');
+  return {
+    attention: attention.map((rules) => new AttentionPath(rules, tree)),
+    states: groups.filter(({ kind }) => kind === 'ssm'),
+    wholeBlocks: attention.some(({ policy }) => policy === 'optional'),
+  };
 }

@@ -35,6 +35,8 @@ export class RequestState {
   matched: number;
   /** Tokens of the prompt that was looked up; null when none was. */
   lookedUp: number | null;
+  /** Whether its matches end where optional groups are complete as well. */
+  readonly requireOptional: boolean;
   /** History from which on new blocks are for generated tokens; infinite when nobody knows. */
   readonly expectedPromptLength: number;
   /** Blocks that there are likely to be in the end, as far as the prompt tells. */
@@ -83,6 +85,7 @@ export class RequestState {
     tokens: TokenBuffer;
     depths: MatchDepths;
     lookedUp: number | null;
+    requireOptional: boolean;
     expectedPromptLength: number;
     priority: PriorityFn | undefined;
     retention: Retention | null;
@@ -96,6 +99,7 @@ export class RequestState {
     this.depths = Object.freeze({ ...options.depths });
     this.matched = options.depths.usable;
     this.lookedUp = options.lookedUp;
+    this.requireOptional = options.requireOptional;
     this.expectedPromptLength = options.expectedPromptLength;
     this.committed = this.history = this.capacity = this.matched;
     this.groups = options.manager.groups.map((rules) => new GroupState(rules));
@@ -113,6 +117,7 @@ export class RequestState {
       tokens: source.tokens.prefix(source.tokens.length),
       depths: source.depths,
       lookedUp: null,
+      requireOptional: source.requireOptional,
       expectedPromptLength: source.expectedPromptLength,
       priority: source.#priority,
       retention: source.retention,

@@ -12,6 +12,8 @@ export interface AttentionDescription {
   readonly headDim: number;
   /** Tokens that a query sees, itself included; undefined = all. */
   readonly windowSize?: number;
+  /** First tokens of the sequence that stay visible in spite of the window. Default 0. */
+  readonly numSinkTokens?: number;
   /** What the product of query and key is multiplied by. */
   readonly scale: number;
   /** Undefined = positions are not told. */

@@ -2,8 +2,8 @@ import type { AttentionDescription } from './attention.ts';
 import type { FeedForwardDescription } from './feed-forward.ts';
 import type { Mamba2Description } from './mamba2.ts';
 
-/** Architectures that can be described, by their names in GGUF files. */
-export type ModelArchitecture = 'llama' | 'olmo2' | 'gemma3' | 'mamba2' | 'granitehybrid';
+/** Architectures that can be described: those of GGUF files by their names there, and that of the demo model. */
+export type ModelArchitecture = 'llama' | 'olmo2' | 'gemma3' | 'mamba2' | 'granitehybrid' | 'whaler';
 
 /**
  * One layer: a mixer, then a feed-forward network where there is one. Each is a branch of the residual stream:

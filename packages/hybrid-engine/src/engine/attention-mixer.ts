@@ -1,101 +1,101 @@
-import { type ComputeContext, type KvPages, PagedAttention, recordPageWrite } from '@bufferwise/gpu-kernels';
-import { recordMatmul } from '../model/dense/matmul.ts';
+import { AttentionConsumer } from '@bufferwise/adapter-attention';
+import type { ComputeContext, ComputeStep, StepData } from '@bufferwise/gpu-kernels';
+import type { StorageLayout } from '@bufferwise/scratch-allocator';
+import type { AttentionDescription } from '../description/attention.ts';
+import { attentionLayers, type MemoryOptions } from '../description/cache-layers.ts';
+import type { ModelDescription } from '../description/model-description.ts';
+import type { RotaryDescription } from '../description/rotary.ts';
 import { recordRope, uploadRotations } from '../model/dense/rope.ts';
+import { recordRowNorm } from '../model/dense/row-norm.ts';
 import type { GpuAttentionWeights } from '../model/gpu-weights.ts';
-import { type HybridModelConfig, qkvSize } from '../model/model-config.ts';
 import type { StepInput } from './gpu-model.ts';
-import type { BoundPages } from './paged-buffers.ts';
-import type { Workspace } from './workspace.ts';
+import { qkvSize, type Workspace } from './workspace.ts';
 
-/** Attention layers: new keys and values go to their pages, then every query reads through the page tables. */
+interface AttentionMixerOptions {
+  model: ModelDescription;
+  layout: StorageLayout;
+  memory: MemoryOptions;
+  workspace: Workspace;
+  /** Of the tensor `rope_freqs.weight`, where the model has it. */
+  ropeFactors: Float32Array | undefined;
+}
+
+/** Attention layers: projections, norms and positions around the consumer that keeps keys and values, and attends. */
 export class AttentionMixer {
-  readonly #config: HybridModelConfig;
+  readonly consumer: AttentionConsumer;
+  readonly #normEps: number;
+  readonly #ropeFactors: Float32Array | undefined;
   readonly #workspace: Workspace;
-  readonly #tokensPerBlock: number;
-  readonly #attention: PagedAttention;
 
-  constructor(context: ComputeContext, config: HybridModelConfig, workspace: Workspace, tokensPerBlock: number) {
-    this.#config = config;
+  constructor(context: ComputeContext, { model, layout, memory, workspace, ropeFactors }: AttentionMixerOptions) {
+    const layers = attentionLayers(model, memory);
+    this.consumer = new AttentionConsumer(context, { layers, tokensPerBlock: layout.tokensPerBlock });
+    this.consumer.bind(layout, { scratch: true });
+    this.#normEps = model.normEps;
+    this.#ropeFactors = ropeFactors;
     this.#workspace = workspace;
-    this.#tokensPerBlock = tokensPerBlock;
-    const { numHeads: numQueryHeads, numKvHeads, headDim } = config;
-    this.#attention = new PagedAttention(context, { numQueryHeads, numKvHeads, headDim });
-  }
-
-  warmUp(): Promise<void> {
-    return this.#attention.warmUp();
-  }
-
-  destroy(): void {
-    this.#attention.destroy();
   }
 
   /** Uploads what all attention layers of a step share, and returns what records one of them. */
-  begin({ step, chunks, numTokens, pagesOf }: StepInput): (weights: GpuAttentionWeights, layerId: number) => void {
-    const numRequests = chunks.length;
-    const places = new Int32Array(numTokens * 2);
-    const positions = new Uint32Array(numTokens);
-    const queryStart = new Uint32Array(numRequests + 1);
-    const contextLength = new Uint32Array(numRequests);
-    let row = 0;
-    chunks.forEach(({ tokens, start }, request) => {
-      for (let i = 0; i < tokens.length; i++, row++) {
-        places[row * 2] = request;
-        places[row * 2 + 1] = start + i;
-        positions[row] = start + i;
+  begin(input: StepInput): (mixer: AttentionDescription, weights: GpuAttentionWeights, layerId: number) => void {
+    const { compute, consumerStep, numTokens, branches } = input;
+    const attention = this.consumer.begin(consumerStep, compute);
+    const rotations = this.#rotations(input);
+    const { qkv, attended: output } = this.#workspace;
+    return (mixer, weights, layerId) => {
+      const { numHeads, numKvHeads, headDim, rotary } = mixer;
+      const strideWords = qkvSize(mixer);
+      const rows = { buffer: qkv, strideWords };
+      branches.enter(weights, weights.qkv, rows);
+      this.#normHeads(compute, numTokens, mixer, weights);
+      if (rotary) {
+        const heads = { numTokens, numHeads: numHeads + numKvHeads, headDim, heads: rows };
+        recordRope(compute, { ...heads, rotary, rotations: rotations(rotary) });
       }
-      queryStart[request + 1] = row;
-      contextLength[request] = start + tokens.length;
-    });
-    const shared = {
-      rotations: uploadRotations(step, positions, this.#config),
-      places: step.upload(places),
-      queryStart: step.upload(queryStart),
-      contextLength: step.upload(contextLength),
-    };
-    const oneTokenEach = numTokens === numRequests;
-    const maxContextLength = Math.max(...contextLength);
-
-    const { hidden, qkv, attended } = this.#workspace;
-    const { numHeads, numKvHeads, headDim, normEps: eps, slidingWindow, numSinkTokens } = this.#config;
-    const rowWords = numKvHeads * headDim;
-    const rowStrideWords = qkvSize(this.#config);
-    return (weights, layerId) => {
-      const norm = { weight: weights.norm1, eps };
-      recordMatmul(step, { numTokens, input: { buffer: hidden }, norm, weight: weights.qkv, output: { buffer: qkv } });
-      const heads = { buffer: qkv, strideWords: rowStrideWords };
-      recordRope(step, { numTokens, numHeads: numHeads + numKvHeads, headDim, rotations: shared.rotations, heads });
-      const keys = this.#kvPages(pagesOf({ layerId, role: 'key' }));
-      const values = this.#kvPages(pagesOf({ layerId, role: 'value' }));
-      [keys, values].forEach((pages, i) => {
-        const { pool, table, tableStride, tokensPerPage, pageStrideWords } = pages;
-        const rowsBaseWords = (numHeads + i * numKvHeads) * headDim;
-        const shape = { numTokens, tokensPerPage, tableStride, rowWords, rowStrideWords, rowsBaseWords, pageStrideWords };
-        recordPageWrite(step, { shape, rows: qkv, tokens: shared.places, pageTable: table, pages: pool });
-      });
-      const operands = {
-        keys,
-        values,
-        queries: qkv,
-        queriesStrideWords: rowStrideWords,
-        contextLength: shared.contextLength,
-        output: attended,
-        numRequests,
-        ...(weights.kind === 'S' ? { slidingWindowSize: slidingWindow, numSinkTokens } : {}),
-      };
-      if (oneTokenEach) this.#attention.decode(step, { ...operands, maxContextLength });
-      else this.#attention.prefill(step, { ...operands, numTokens, queryStart: shared.queryStart });
-      recordMatmul(step, {
-        numTokens,
-        input: { buffer: attended },
-        weight: weights.out,
-        output: { buffer: hidden },
-        epilogue: 'add',
-      });
+      const fromHead = (head: number) => ({ buffer: qkv, offsetWords: head * headDim, strideWords });
+      const [queries, keys, values] = [fromHead(0), fromHead(numHeads), fromHead(numHeads + numKvHeads)];
+      attention.layer(layerId, { queries, keys, values, output });
+      branches.leave(weights, weights.out, { buffer: output });
     };
   }
 
-  #kvPages({ pool, table, tableStride, pageStrideWords }: BoundPages): KvPages {
-    return { pool, table, tableStride, pageStrideWords, tokensPerPage: this.#tokensPerBlock };
+  /** Norms of queries and keys, where the layer has them. */
+  #normHeads(
+    compute: ComputeStep,
+    numTokens: number,
+    mixer: AttentionDescription,
+    { queryNorm, keyNorm }: GpuAttentionWeights,
+  ): void {
+    const { numHeads, numKvHeads, headDim, queryKeyNorm } = mixer;
+    const perHead = queryKeyNorm === 'head';
+    const norm = (weight: GPUBuffer, firstHead: number, count: number) =>
+      recordRowNorm(compute, {
+        numTokens,
+        runSize: perHead ? headDim : count * headDim,
+        numRuns: perHead ? count : 1,
+        values: { buffer: this.#workspace.qkv, offsetWords: firstHead * headDim, strideWords: qkvSize(mixer) },
+        weight,
+        sharesWeight: perHead,
+        eps: this.#normEps,
+      });
+    if (queryNorm) norm(queryNorm, 0, numHeads);
+    if (keyNorm) norm(keyNorm, numHeads, numKvHeads);
+  }
+
+  /** Uploads the rotations of each kind of layer when the first one asks. */
+  #rotations({ compute, consumerStep, numTokens }: StepInput): (rotary: RotaryDescription) => StepData {
+    const positions = new Uint32Array(numTokens);
+    let row = 0;
+    for (const request of consumerStep.requests) {
+      for (let i = 0; i < request.numTokens; i++) positions[row++] = request.start + i;
+    }
+    const uploaded = new Map<string, StepData>();
+    return (rotary) => {
+      const key = JSON.stringify(rotary);
+      const factors = rotary.hasFactors ? this.#ropeFactors : undefined;
+      const rotations = uploaded.get(key) ?? uploadRotations(compute, positions, rotary, factors);
+      uploaded.set(key, rotations);
+      return rotations;
+    };
   }
 }

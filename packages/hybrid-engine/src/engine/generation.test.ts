@@ -1,4 +1,5 @@
-import { HostPageDevice, KvCacheManager } from '@bufferwise/cache-manager';
+import { reusedGroups } from '@bufferwise/adapter-kit';
+import { HostPageDevice, type KvCache, KvCacheManager } from '@bufferwise/cache-manager';
 import { defineCacheConfig, type LayerConfig } from '@bufferwise/core-policy';
 import { expect, test } from 'vitest';
 import { groupReuse } from './generation.ts';
@@ -33,9 +34,15 @@ async function leave(manager: KvCacheManager, length: number): Promise<void> {
   cache.close();
 }
 
+/** What a request that selects nothing begins with. */
+const begunWith = (cache: KvCache) => {
+  const plan = { optionalReuseGroups: [], rebuiltGroups: [], from: 0 };
+  return groupReuse({ cache, reused: reusedGroups(cache.reuseStatus, plan, cache.numCommittedTokens) });
+};
+
 const reusedTokens = (manager: KvCacheManager, length: number) => {
   const cache = manager.createKvCache({ tokens: tokens(length) });
-  const reuse = groupReuse(cache);
+  const reuse = begunWith(cache);
   cache.close();
   return reuse.map((group) => group.reusedTokens);
 };
@@ -55,12 +62,12 @@ test('without a match no group gives anything', async () => {
   expect(reusedTokens(manager, 39)).toEqual([0, 0]);
 });
 
-test('groups are told by id and policy; optional and private ones give nothing, as the engine selects none', async () => {
+test('groups are told by id and policy; optional ones that are not selected give nothing, and private ones never do', async () => {
   const manager = managerOf(attention(0), attention(1, { reusePolicy: 'optional' }), attention(2, { reusePolicy: 'private' }));
   await leave(manager, 40);
   const cache = manager.createKvCache({ tokens: tokens(50) });
   expect(cache.reuseStatus.map(({ complete }) => complete)).toEqual([true, true, false]);
-  expect(groupReuse(cache)).toEqual([
+  expect(begunWith(cache)).toEqual([
     { groupId: 0, policy: 'required', reusedTokens: 40 },
     { groupId: 1, policy: 'optional', reusedTokens: 0 },
     { groupId: 2, policy: 'private', reusedTokens: 0 },
@@ -71,9 +78,11 @@ test('what a request began with is still told after it went on and closed', asyn
   const manager = managerOf(attention(0));
   await leave(manager, 40);
   const cache = manager.createKvCache({ tokens: tokens(50) });
+  const { numCommittedTokens: matched, reuseStatus } = cache;
+  const reused = reusedGroups(reuseStatus, { optionalReuseGroups: [], rebuiltGroups: [], from: matched }, matched);
   await cache.resume();
   cache.resize(60);
   cache.commit(tokens(60).slice(40));
   cache.close();
-  expect(groupReuse(cache)).toEqual([{ groupId: 0, policy: 'required', reusedTokens: 40 }]);
+  expect(groupReuse({ cache, reused })).toEqual([{ groupId: 0, policy: 'required', reusedTokens: 40 }]);
 });

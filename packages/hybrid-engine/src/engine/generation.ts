@@ -1,5 +1,6 @@
-import type { KvCache, ReuseScope } from '@bufferwise/cache-manager';
+import type { ReuseScope } from '@bufferwise/cache-manager';
 import type { LayerGroupId, ReusePolicy } from '@bufferwise/core-policy';
+import type { OpenedReuse } from '../reuse/open-reuse.ts';
 import type { SamplingOptions } from '../sampling/sampler.ts';
 
 /** One prompt to be answered. */
@@ -21,6 +22,10 @@ export interface GenerationRequest {
   lookup?: boolean;
   /** Whether others may continue from what this request computes. Default true. */
   publish?: boolean;
+  /** Of requests that wait for the same memory or the same step those with a larger number go first. Default 0. */
+  priority?: number;
+  /** Whether drafts are looked up in what was said before, where the engine speculates. Changes no token. Default true. */
+  speculate?: boolean;
   /** Namespace in which prefixes may match. */
   scope?: ReuseScope;
   /** Stops between two steps; what the request published stays. */
@@ -51,7 +56,14 @@ export interface GenerationReport {
   reusedTokens: number;
   /** Tokens of the prompt that went through the model. */
   computedTokens: number;
+  /** Tokens computed once more: to fill groups that were not reused, or because their pages were given up for others. */
+  recomputedTokens: number;
   generatedTokens: number;
+  /** Times that the request made way for others. */
+  preemptions: number;
+  /** Tokens that were guessed, and of these the ones that were right. */
+  draftedTokens: number;
+  acceptedDrafts: number;
   /** Index = group id. */
   groups: readonly GroupReuse[];
   /** Milliseconds from the call to the first token. */
@@ -61,10 +73,11 @@ export interface GenerationReport {
   finishReason: 'length' | 'stop';
 }
 
-/** Tokens that each group supplies at the match of a request. */
-export function groupReuse(cache: KvCache): GroupReuse[] {
-  return cache.reuseStatus.map(({ groupId, policy, complete, coverage }) => {
-    const used = complete && policy === 'required';
-    return { groupId, policy, reusedTokens: used ? coverage.reduce((sum, [begin, end]) => sum + end - begin, 0) : 0 };
-  });
+/** Tokens whose pages of each group a request began with. */
+export function groupReuse({ cache, reused }: Pick<OpenedReuse, 'cache' | 'reused'>): GroupReuse[] {
+  return cache.reuseStatus.map(({ groupId, policy, coverage }) => ({
+    groupId,
+    policy,
+    reusedTokens: reused.has(groupId) ? coverage.reduce((sum, [begin, end]) => sum + end - begin, 0) : 0,
+  }));
 }

@@ -1,50 +1,78 @@
-import { type CacheStatistics, type KvCache, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
+import { type CacheStatistics, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
 import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
 import { cutPools } from '@bufferwise/scratch-allocator';
-import type { HybridModel } from '../model/model.ts';
-import { Sampler } from '../sampling/sampler.ts';
+import type { MemoryOptions } from '../description/cache-layers.ts';
+import type { EngineModel } from '../model/engine-model.ts';
+import { type OutsideCounts, type OutsideOptions, OutsidePrefixes } from '../outside/outside-prefixes.ts';
+import { copyPages } from '../reuse/copy-pages.ts';
+import { ModelMemory } from '../reuse/model-memory.ts';
+import { ReuseOpener } from '../reuse/open-reuse.ts';
+import { AnswerTask } from '../scheduler/answer-task.ts';
+import { BeamTask } from '../scheduler/beam-task.ts';
+import type { TaskHost } from '../scheduler/generation-task.ts';
+import { Scheduler, type SchedulerCounts } from '../scheduler/scheduler.ts';
+import type { NgramOptions } from '../speculation/ngram-drafts.ts';
+import type { BeamRequest, BeamResult } from './beam-search.ts';
 import { type EngineCacheOptions, engineCacheConfig } from './cache-config.ts';
-import { planChunks } from './chunk-plan.ts';
+import { checkRequest, type RequestLimits, requireCount } from './check-request.ts';
+import { type Completion, readToEnd } from './completion.ts';
 import { EngineError } from './engine-error.ts';
-import { type GeneratedToken, type GenerationReport, type GenerationRequest, groupReuse } from './generation.ts';
+import type { GeneratedToken, GenerationReport, GenerationRequest } from './generation.ts';
 import { GpuModel, type StepCosts } from './gpu-model.ts';
-import { StepBatcher } from './step-batcher.ts';
 import { maxStepTokens } from './workspace.ts';
 
 export interface HybridEngineOptions {
-  model: HybridModel;
+  model: EngineModel;
   /** Stays the caller's, who destroys it after `close`. */
   device: GPUDevice;
   cache?: EngineCacheOptions;
-  /** Tokens of one prefill step at most. Default 128. */
+  /** Tokens of one request in one step at most, and the grid on which prompts are cut. Default 128. */
   chunkTokens?: number;
+  /** Tokens of all requests together in one step at most. Default `chunkTokens`. */
+  stepTokens?: number;
+  /** Requests on the device at the same time. Default 64. */
+  maxActive?: number;
+  /** Guesses tokens of greedy and of drawn answers from what was said before, and computes several in one step. Default: one by one. */
+  speculation?: NgramOptions;
+  /** Keeps prefixes outside of the process, too, where later ones and other machines find them. Default: nowhere. */
+  outside?: OutsideOptions;
   /** Verifies the cache's invariants after every call. Slow; for tests. */
   debugChecks?: boolean;
 }
 
 const DEFAULT_CHUNK_TOKENS = 128;
+const DEFAULT_MAX_ACTIVE = 64;
 
 interface EngineParts {
-  model: HybridModel;
+  options: HybridEngineOptions;
   manager: KvCacheManager;
   pageDevice: WebGpuPageDevice;
   gpuModel: GpuModel;
+}
+
+/** What a step may hold, with nothing left to default. */
+interface StepLimits {
   chunkTokens: number;
+  stepTokens: number;
 }
 
 /**
  * A hybrid model that answers on WebGPU, with everything it remembers in the pages of one cache manager: the index tables of
  * every step come from the manager, and nothing of a request is kept outside the pools.
  *
- * Requests that are under way at the same time share steps.
+ * Requests that are under way at the same time share steps; see `Scheduler` for who comes first.
  */
 export class HybridEngine {
-  readonly model: HybridModel;
+  readonly model: EngineModel;
   readonly manager: KvCacheManager;
   readonly #pageDevice: WebGpuPageDevice;
   readonly #gpuModel: GpuModel;
-  readonly #batcher: StepBatcher;
-  readonly #chunkTokens: number;
+  readonly #scheduler: Scheduler;
+  readonly #host: TaskHost;
+  readonly #stepTokens: number;
+  readonly #speculation: NgramOptions | null;
+  readonly #outside: OutsidePrefixes | null;
+  #numRequests = 0;
   #closed = false;
 
   /**
@@ -54,24 +82,24 @@ export class HybridEngine {
    *   has more memory than the device can bind; whatever the device refuses
    */
   static async create(options: HybridEngineOptions): Promise<HybridEngine> {
-    const { chunkTokens = DEFAULT_CHUNK_TOKENS } = options;
-    const mostTokens = maxStepTokens(options.model.config, options.device.limits);
-    if (!Number.isInteger(chunkTokens) || chunkTokens < 1 || chunkTokens > mostTokens) {
-      throw new EngineError(
-        'engine-options',
-        `chunkTokens is ${chunkTokens}; it must be a whole number of tokens from 1 to ${mostTokens}, the most whose activations this device can bind`,
-      );
-    }
+    const { chunkTokens, stepTokens } = stepLimits(options);
+    const memory = memoryOptions(options);
     const { maxBufferSize, maxStorageBufferBindingSize } = options.device.limits;
-    const config = cutPools(engineCacheConfig(options.model.config, options.cache ?? {}, chunkTokens), {
+    const config = cutPools(engineCacheConfig(options.model.description, options.cache ?? {}, { memory, chunkTokens }), {
       maxPoolBytes: Math.min(maxBufferSize, maxStorageBufferBindingSize),
     });
     const pageDevice = new WebGpuPageDevice(options.device);
     const manager = new KvCacheManager({ config, device: pageDevice, debugChecks: options.debugChecks });
     try {
       await manager.ready();
-      const gpuModel = await GpuModel.create({ model: options.model, device: options.device, manager, maxTokens: chunkTokens });
-      return new HybridEngine({ model: options.model, manager, pageDevice, gpuModel, chunkTokens });
+      const gpuModel = await GpuModel.create({
+        model: options.model,
+        device: options.device,
+        manager,
+        maxTokens: stepTokens,
+        memory,
+      });
+      return new HybridEngine({ options, manager, pageDevice, gpuModel });
     } catch (error) {
       await manager.close({ force: true });
       pageDevice.destroy();
@@ -79,17 +107,31 @@ export class HybridEngine {
     }
   }
 
-  private constructor({ model, manager, pageDevice, gpuModel, chunkTokens }: EngineParts) {
+  private constructor({ options, manager, pageDevice, gpuModel }: EngineParts) {
+    const { model, maxActive = DEFAULT_MAX_ACTIVE, speculation = null, outside } = options;
+    const { chunkTokens, stepTokens } = stepLimits(options);
     this.model = model;
     this.manager = manager;
     this.#pageDevice = pageDevice;
     this.#gpuModel = gpuModel;
-    this.#batcher = new StepBatcher((chunks) => {
-      // The pages of chunks that waited through a `close` are gone.
-      this.#requireOpen();
-      return gpuModel.step(chunks);
-    }, chunkTokens);
-    this.#chunkTokens = chunkTokens;
+    this.#stepTokens = stepTokens;
+    this.#speculation = speculation;
+    this.#outside = outside === undefined ? null : new OutsidePrefixes(manager, pageDevice, outside);
+    this.#scheduler = new Scheduler({
+      run: (chunks) => gpuModel.step(chunks),
+      maxStepTokens: stepTokens,
+      maxActive,
+      hasColderTier: (options.cache?.hostBytes ?? 0) > 0,
+    });
+    const memory = new ModelMemory(manager, model.description, gpuModel);
+    this.#host = {
+      chunkTokens,
+      outsideBlockTokens: outside === undefined ? 0 : manager.layout.tokensPerBlock,
+      reuse: new ReuseOpener(manager, memory, (from, to, groups) => copyPages(manager, pageDevice, from, to, groups)),
+      settle: (cache) => gpuModel.settle(cache),
+      wake: () => this.#scheduler.wake(),
+      ended: (task) => this.#scheduler.remove(task),
+    };
   }
 
   /** Work handed to the device since the engine was made, as counted. */
@@ -101,167 +143,140 @@ export class HybridEngine {
     return this.manager.statistics();
   }
 
+  /** How often requests made way for others. */
+  get preemptions(): Readonly<SchedulerCounts> {
+    return this.#scheduler.counts;
+  }
+
+  /** What came from outside of the process, and what was saved there; null where nothing is kept outside. */
+  get outside(): Readonly<OutsideCounts> | null {
+    return this.#outside?.counts ?? null;
+  }
+
+  /** Settles when everything that is to be saved outside has been. */
+  async saved(): Promise<void> {
+    await this.#outside?.settled();
+  }
+
   storage(): PoolGroupStatistics[] {
     return this.manager.storageStatistics(0);
   }
 
   /**
-   * Answers a prompt, token by token; the generator returns the report. Leaving it early closes the request.
+   * Answers a prompt, token by token; the generator returns the report. Leaving it early ends the request. It is in a step only
+   * while somebody waits for its next token.
    *
-   * @throws {EngineError} on a bad request, or when the cache has no room; the abort reason when `signal` says so. The
-   *   request holds nothing any more then
+   * @throws {EngineError} on a bad request, or when others than requests of this engine hold the cache; the abort reason when `signal`
+   *   says so. The request holds nothing any more then
    */
   async *generate(request: GenerationRequest): AsyncGenerator<GeneratedToken, GenerationReport, void> {
     this.#requireOpen();
-    this.#checkRequest(request);
-    const started = performance.now();
-    const sampler = new Sampler(request.sampling);
-    const prompt = Uint32Array.from(request.prompt);
-    const cache = this.#openCache(request, prompt);
-    try {
-      const reused = cache.numCommittedTokens;
-      let timeToFirstTokenMs = 0;
-      let generated = 0;
-      let finishReason: GenerationReport['finishReason'] = 'length';
-      let { logits, computedTokens } = await this.#prefill(request, cache, prompt);
-      for (;;) {
-        request.onLogits?.(logits);
-        const choice = sampler.choose(logits);
-        generated++;
-        if (generated === 1) timeToFirstTokenMs = performance.now() - started;
-        yield choice;
-        if (request.stopTokens?.includes(choice.token)) finishReason = 'stop';
-        if (finishReason === 'stop' || generated === request.maxNewTokens) break;
-        logits = await this.#compute(request, cache, Uint32Array.of(choice.token), { snapshot: false });
-      }
-      return {
-        promptTokens: prompt.length,
-        reusedTokens: reused,
-        computedTokens,
-        generatedTokens: generated,
-        groups: groupReuse(cache),
-        timeToFirstTokenMs,
-        totalMs: performance.now() - started,
-        finishReason,
-      };
-    } catch (error) {
-      throw this.#closed ? closedError(error) : error;
-    } finally {
-      cache.close();
-    }
+    checkRequest(this.#limits, request);
+    request.signal?.throwIfAborted();
+    return yield* this.#read(this.#add(request));
+  }
+
+  /**
+   * Several answers to one prompt, which is computed once. Each is read by itself, like that of `generate`; the random numbers of answer i
+   * follow from `sampling.seed + i`.
+   *
+   * @param numAnswers at least 1
+   * @throws {EngineError} as `generate`, at once
+   */
+  generateSeveral(request: GenerationRequest, numAnswers: number): AsyncGenerator<GeneratedToken, GenerationReport, void>[] {
+    this.#requireOpen();
+    checkRequest(this.#limits, request);
+    requireCount('numAnswers', numAnswers);
+    const seed = request.sampling?.seed ?? 0;
+    const tasks = Array.from({ length: numAnswers }, (_, i) =>
+      this.#add({ ...request, sampling: { ...request.sampling, seed: seed + i } }),
+    );
+    tasks[0].lead(tasks.slice(1));
+    return tasks.map((task) => this.#read(task));
   }
 
   /** Answers a prompt and returns when it is done. Errors as `generate`. */
-  async complete(
-    request: GenerationRequest,
-  ): Promise<{ tokens: number[]; logProbabilities: number[]; report: GenerationReport }> {
-    const tokens: number[] = [];
-    const logProbabilities: number[] = [];
-    const steps = this.generate(request);
-    for (;;) {
-      const next = await steps.next();
-      if (next.done) return { tokens, logProbabilities, report: next.value };
-      tokens.push(next.value.token);
-      logProbabilities.push(next.value.logProbability);
+  async complete(request: GenerationRequest): Promise<Completion> {
+    return readToEnd(this.generate(request));
+  }
+
+  /** Answers a prompt several times, and returns when all answers are done. Errors as `generate`. */
+  async completeSeveral(request: GenerationRequest, numAnswers: number): Promise<Completion[]> {
+    return Promise.all(this.generateSeveral(request, numAnswers).map(readToEnd));
+  }
+
+  /**
+   * Searches for the most likely answers to a prompt.
+   *
+   * @throws {EngineError} as `generate`
+   */
+  async beamSearch(request: BeamRequest): Promise<BeamResult> {
+    this.#requireOpen();
+    checkRequest(this.#limits, request);
+    requireCount('beamWidth', request.beamWidth, this.#stepTokens);
+    request.signal?.throwIfAborted();
+    const task = new BeamTask(this.#host, request, this.#numRequests++);
+    this.#scheduler.add(task);
+    try {
+      return { answers: await task.answers(), ...task.counts };
+    } catch (error) {
+      throw this.#closed ? closedError(error) : error;
+    } finally {
+      task.end();
     }
   }
 
   /**
-   * Gives the device's memory back. Requests under way end with `engine-closed` when they need it next. Does nothing the
-   * second time.
+   * Gives the device's memory back. Requests under way end with `engine-closed`. Does nothing the second time.
    */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.#scheduler.failAll(closedError());
+    await this.#outside?.close();
     await this.manager.close({ force: true });
     this.#pageDevice.destroy();
     this.#gpuModel.destroy();
   }
 
-  #openCache(request: GenerationRequest, prompt: Uint32Array): KvCache {
-    const { lookup = true, scope } = request;
-    // The last token is always computed: its logits choose the first token of the answer.
-    const tokens = lookup ? prompt.subarray(0, prompt.length - 1) : undefined;
-    return this.manager.createKvCache({ tokens, scope, expectedPromptLength: prompt.length });
+  #add(request: GenerationRequest): AnswerTask {
+    const task: AnswerTask = new AnswerTask(this.#host, request, this.#numRequests++, this.#speculation);
+    this.#scheduler.add(task);
+    return task;
   }
 
-  /** Runs what the match left of a prompt. Returns the logits after its last token, and how many tokens were run. */
-  async #prefill(
-    request: GenerationRequest,
-    cache: KvCache,
-    prompt: Uint32Array,
-  ): Promise<{ logits: Float32Array; computedTokens: number }> {
-    if (!(await cache.resume())) throw this.#noRoom(prompt.length);
-    if (request.publish === false) cache.stopCommitting();
-    const promptLength = prompt.length;
-    const chunkTokens = this.#chunkTokens;
-    const snapshotPoints = cache.snapshotPoints({ promptLength, turnBorders: request.turnBorders, every: chunkTokens });
-    const ends = planChunks({ matched: cache.numCommittedTokens, promptLength, chunkTokens, snapshotPoints });
-    let logits: Float32Array = new Float32Array(0);
-    let computedTokens = 0;
-    for (const end of ends) {
-      const tokens = prompt.subarray(cache.historyLength, end);
-      logits = await this.#compute(request, cache, tokens, { snapshot: true });
-      computedTokens += tokens.length;
-    }
-    return { logits, computedTokens };
-  }
-
-  /** Puts tokens through the model, behind what the request has written. Returns the logits after the last one. */
-  async #compute(
-    request: GenerationRequest,
-    cache: KvCache,
-    tokens: Uint32Array,
-    { snapshot }: { snapshot: boolean },
-  ): Promise<Float32Array> {
-    request.signal?.throwIfAborted();
-    this.#requireOpen();
-    const start = cache.historyLength;
-    const end = start + tokens.length;
-    if (!cache.resize(end, start)) throw this.#noRoom(end);
-    const { submitted, logits } = this.#batcher.add({ cache, tokens, start });
-    await submitted;
-    // Behind the kernels in the queue, so the copies that a commit makes find what they wrote.
-    if (request.publish === false) cache.resize(end, end);
-    else cache.commit(tokens, { snapshot });
-    return logits;
-  }
-
-  #checkRequest({ prompt, maxNewTokens, turnBorders = [] }: GenerationRequest): void {
-    const { vocabSize } = this.model.config;
-    if (prompt.length === 0) throw new EngineError('prompt-invalid', 'the prompt has no tokens; give at least one');
-    for (let i = 0; i < prompt.length; i++) {
-      if (Number.isInteger(prompt[i]) && prompt[i] >= 0 && prompt[i] < vocabSize) continue;
-      throw new EngineError(
-        'prompt-invalid',
-        `token ${i} of the prompt is ${prompt[i]}; this model has tokens 0 to ${vocabSize - 1}`,
-      );
-    }
-    if (!Number.isInteger(maxNewTokens) || maxNewTokens < 1) {
-      throw new EngineError('engine-options', `maxNewTokens is ${maxNewTokens}; it must be a whole number, at least 1`);
-    }
-    for (const border of turnBorders) {
-      if (Number.isInteger(border) && border > 0 && border <= prompt.length) continue;
-      throw new EngineError(
-        'engine-options',
-        `turn border ${border} is not a token count of a prompt of ${prompt.length} tokens`,
-      );
-    }
-    const mostTokens = this.manager.clampSequenceLength(prompt.length + maxNewTokens - 1);
-    if (prompt.length + maxNewTokens - 1 > mostTokens) {
-      throw new EngineError(
-        'prompt-too-long',
-        `the prompt has ${prompt.length} tokens and ${maxNewTokens} are to be generated, but the cache holds at most ${mostTokens} tokens of one request; ` +
-          'give the cache more memory, or shorten the prompt',
-      );
+  async *#read(task: AnswerTask): AsyncGenerator<GeneratedToken, GenerationReport, void> {
+    try {
+      await this.#loadOutside(task);
+      for (;;) {
+        const token = await task.next();
+        if (token === null) return task.report();
+        yield token;
+      }
+    } catch (error) {
+      throw this.#closed ? closedError(error) : error;
+    } finally {
+      task.end();
+      this.#saveOutside(task);
     }
   }
 
-  #noRoom(tokens: number): EngineError {
-    return new EngineError(
-      'cache-full',
-      `the cache has no room for ${tokens} tokens of this request now: other requests hold its pages; try again when one is done, or give the cache more memory`,
-    );
+  /** Siblings leave it to the one that computes their prompt. Whoever gives up does not wait for the end of it. */
+  async #loadOutside({ request, tokens, follows }: AnswerTask): Promise<void> {
+    const { lookup = true, scope, signal } = request;
+    if (this.#outside === null || !lookup || follows) return;
+    const loading = this.#outside.load(tokens.subarray(0, tokens.length - 1), scope);
+    await (signal === undefined ? loading : Promise.race([loading, aborted(signal)]));
+  }
+
+  /** What is needed to go on from the prompt, for who asks the same, and from the answer, for the next turn. */
+  #saveOutside({ request, tokens }: AnswerTask): void {
+    if (request.publish === false || this.#closed) return;
+    this.#outside?.save([tokens.subarray(0, request.prompt.length - 1), tokens], request.scope);
+  }
+
+  get #limits(): RequestLimits {
+    return { vocabSize: this.model.description.vocabSize, manager: this.manager };
   }
 
   #requireOpen(): void {
@@ -272,4 +287,31 @@ export class HybridEngine {
 /** @param cause what a request ran into when its memory was gone */
 function closedError(cause?: unknown): EngineError {
   return new EngineError('engine-closed', 'the engine was closed; make a new one', cause === undefined ? {} : { cause });
+}
+
+/** @throws {EngineError} `engine-options` */
+function stepLimits({
+  model,
+  device,
+  chunkTokens = DEFAULT_CHUNK_TOKENS,
+  stepTokens = chunkTokens,
+  ...rest
+}: HybridEngineOptions): StepLimits {
+  const most = maxStepTokens(model.description, device.limits);
+  const why = ', the most whose activations this device can bind';
+  requireCount('chunkTokens', chunkTokens, most, why);
+  requireCount('stepTokens', stepTokens, most, why);
+  requireCount('maxActive', rest.maxActive ?? DEFAULT_MAX_ACTIVE);
+  if (rest.speculation !== undefined) requireCount('speculation.maxDrafts', rest.speculation.maxDrafts, stepTokens - 1);
+  return { chunkTokens: Math.min(chunkTokens, stepTokens), stepTokens };
+}
+
+/** Drafts are taken back out of replay rings; without drafts a state is cheaper to write than to replay. */
+function memoryOptions({ cache = {}, speculation }: HybridEngineOptions): MemoryOptions {
+  const maxTokens = speculation === undefined ? 0 : speculation.maxDrafts + 1;
+  return { storage: cache.storage, ...(maxTokens > 0 && { replay: { rows: 2 * maxTokens, maxTokens } }) };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

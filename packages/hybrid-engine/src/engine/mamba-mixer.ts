@@ -1,87 +1,62 @@
-import {
-  type ComputeContext,
-  type Mamba2Layout,
-  type Mamba2Shape,
-  mamba2Layout,
-  packRequests,
-  type RequestPages,
-  recordMamba2Mixer,
-  warmUpMamba2,
-} from '@bufferwise/gpu-kernels';
-import { recordGatedNorm } from '../model/dense/gated-norm.ts';
-import { recordMatmul } from '../model/dense/matmul.ts';
-import type { GpuMambaWeights } from '../model/gpu-weights.ts';
-import { type HybridModelConfig, ssmProjectionSize } from '../model/model-config.ts';
+import { Mamba2Consumer } from '@bufferwise/adapter-ssm';
+import type { ComputeContext } from '@bufferwise/gpu-kernels';
+import type { StorageLayout } from '@bufferwise/scratch-allocator';
+import { type MemoryOptions, mamba2Layers } from '../description/cache-layers.ts';
+import { convolvedChannels, type Mamba2Description } from '../description/mamba2.ts';
+import type { ModelDescription } from '../description/model-description.ts';
+import { recordRowNorm } from '../model/dense/row-norm.ts';
+import type { GpuMamba2Weights } from '../model/gpu-weights.ts';
 import type { StepInput } from './gpu-model.ts';
-import type { BoundPages } from './paged-buffers.ts';
-import type { Workspace } from './workspace.ts';
+import { projectedStride, type Workspace } from './workspace.ts';
 
-/** Mamba-2 layers: projection, convolution and recurrence on the request's own pages, gated norm, projection back. */
+interface MambaMixerOptions {
+  model: ModelDescription;
+  layout: StorageLayout;
+  memory: MemoryOptions;
+  workspace: Workspace;
+}
+
+/** Mamba-2 layers: projections and gated norm around the consumer that keeps states, convolves and recurs. */
 export class MambaMixer {
-  readonly #config: HybridModelConfig;
+  readonly consumer: Mamba2Consumer;
+  readonly #normEps: number;
   readonly #workspace: Workspace;
-  readonly #shape: Mamba2Shape;
-  readonly #layout: Mamba2Layout;
 
-  constructor(config: HybridModelConfig, workspace: Workspace) {
-    this.#config = config;
+  constructor(context: ComputeContext, { model, layout, memory, workspace }: MambaMixerOptions) {
+    this.consumer = new Mamba2Consumer(context, { layers: mamba2Layers(model, memory) });
+    this.consumer.bind(layout);
+    this.#normEps = model.normEps;
     this.#workspace = workspace;
-    const { ssmNumHeads: numHeads, ssmHeadDim: headDim, ssmState: stateSize, ssmConvWidth: convWidth } = config;
-    this.#shape = { numHeads, headDim, stateSize, numGroups: 1, convWidth };
-    this.#layout = mamba2Layout(this.#shape);
   }
 
-  warmUp(context: ComputeContext): Promise<void> {
-    return warmUpMamba2(context, this.#shape);
-  }
-
-  /** Uploads what all Mamba layers of a step share, and returns what records one of them. */
-  begin({ step, chunks, numTokens, pagesOf }: StepInput): (weights: GpuMambaWeights, layerId: number) => void {
-    const requests = packRequests(
-      step,
-      chunks.map(({ tokens }) => tokens.length),
-    );
-    const { hidden, projection, convolved, mixed } = this.#workspace;
-    const { normEps: eps, ssmInner } = this.#config;
-    const rowWords = ssmProjectionSize(this.#config);
-    return (weights, layerId) => {
-      recordMatmul(step, {
-        numTokens,
-        input: { buffer: hidden },
-        norm: { weight: weights.norm1, eps },
-        weight: weights.inProjection,
-        output: { buffer: projection },
-      });
-      recordMamba2Mixer(step, this.#shape, {
-        requests,
-        projection: { buffer: projection, offsetWords: 0, strideWords: rowWords },
+  /** Uploads what all Mamba-2 layers of a step share, and returns what records one of them. */
+  begin(input: StepInput): (mixer: Mamba2Description, weights: GpuMamba2Weights, layerId: number) => void {
+    const { compute, consumerStep, numTokens, branches } = input;
+    const mamba2 = this.consumer.begin(consumerStep, compute);
+    const { projection, convolved, mixed } = this.#workspace;
+    return (mixer, weights, layerId) => {
+      const { inner, numGroups } = mixer;
+      const projected = { buffer: projection, offsetWords: 0, strideWords: projectedStride(mixer) };
+      branches.enter(weights, weights.inProjection, projected);
+      mamba2.layer(layerId, {
+        projection: projected,
         convWeight: { buffer: weights.convWeight },
         convBias: { buffer: weights.convBias },
         headParams: { buffer: weights.headParams },
-        tail: requestPages(pagesOf({ layerId, role: 'conv_state' })),
-        state: requestPages(pagesOf({ layerId, role: 'ssm_state' })),
-        xBC: { buffer: convolved, offsetWords: 0, strideWords: this.#layout.numChannels },
-        y: { buffer: mixed, offsetWords: 0, strideWords: ssmInner },
+        xBC: { buffer: convolved, offsetWords: 0, strideWords: convolvedChannels(mixer) },
+        y: { buffer: mixed, offsetWords: 0, strideWords: inner },
       });
-      recordGatedNorm(step, {
+      // z is what a row of the projection begins with.
+      recordRowNorm(compute, {
         numTokens,
-        rowSize: ssmInner,
+        runSize: inner / numGroups,
+        numRuns: numGroups,
         values: { buffer: mixed },
-        gate: { buffer: projection, offsetWords: this.#layout.projection.z, strideWords: rowWords },
+        gate: projected,
         weight: weights.gatedNorm,
-        eps,
+        eps: this.#normEps,
       });
-      recordMatmul(step, {
-        numTokens,
-        input: { buffer: mixed },
-        weight: weights.outProjection,
-        output: { buffer: hidden },
-        epilogue: 'add',
-      });
+      branches.leave(weights, weights.outProjection, { buffer: mixed });
     };
   }
-}
-
-function requestPages({ pool, table, pageStrideWords }: BoundPages): RequestPages {
-  return { pool, baseWords: 0, strideWords: pageStrideWords, pageIndex: { buffer: table } };
 }

@@ -1,12 +1,12 @@
 import { decodeBfloat16, decodeFloat16 } from '../model/float16.ts';
-import type { GgufTensor } from './read-gguf.ts';
+import type { WeightTensor } from '../model/weight-tensor.ts';
 import { BLOCK_LAYOUTS, QUANTISED_BLOCK_ELEMENTS } from './tensor-type.ts';
 
 /**
  * The elements of a tensor as numbers, row-major, in an array of its own: 4 bytes an element. F32, F16 and BF16 come out
  * exactly; a quantised element is its code times the scale of its block, rounded to binary32.
  */
-export function dequantise(tensor: Pick<GgufTensor, 'type' | 'numElements' | 'bytes'>): Float32Array<ArrayBuffer> {
+export function dequantise(tensor: Pick<WeightTensor, 'type' | 'numElements' | 'bytes'>): Float32Array<ArrayBuffer> {
   const { type, numElements, bytes } = tensor;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const values = new Float32Array(numElements);
@@ -21,7 +21,7 @@ export function dequantise(tensor: Pick<GgufTensor, 'type' | 'numElements' | 'by
 /** Writes the elements of the block at byte `from` to `values`, from element `to` on. */
 type BlockReader = (view: DataView, from: number, values: Float32Array, to: number) => void;
 
-const READERS: Readonly<Record<GgufTensor['type'], BlockReader>> = {
+const READERS: Readonly<Record<WeightTensor['type'], BlockReader>> = {
   F32(view, from, values, to) {
     values[to] = view.getFloat32(from, true);
   },

@@ -1,6 +1,9 @@
 import { describeTensors } from '../description/describe-tensors.ts';
 import type { ModelArchitecture, ModelDescription } from '../description/model-description.ts';
+import { tensorFaults } from '../description/tensor-faults.ts';
+import type { EngineModel } from '../model/engine-model.ts';
 import { describeFaults, ModelError, type ModelFault } from '../model/model-error.ts';
+import type { WeightTensor } from '../model/weight-tensor.ts';
 import type { Describe } from './architectures/common.ts';
 import { describeGemma3 } from './architectures/gemma3.ts';
 import { describeGraniteHybrid } from './architectures/granitehybrid.ts';
@@ -10,14 +13,15 @@ import { describeOlmo2 } from './architectures/olmo2.ts';
 import { dequantise } from './dequantise.ts';
 import type { GgufMetadata } from './metadata.ts';
 import { MetadataFields } from './metadata-fields.ts';
-import { type GgufFile, type GgufTensor, readGguf } from './read-gguf.ts';
+import { type GgufFile, readGguf } from './read-gguf.ts';
+import { readGgufTokenizer } from './tokenizer/read-gguf-tokenizer.ts';
+import type { TextTokenizer } from './tokenizer/text-tokenizer.ts';
 
 /** A model out of a GGUF file whose metadata and tensors fit each other. */
-export interface GgufModel {
-  readonly description: ModelDescription;
+export interface GgufModel extends EngineModel {
   readonly metadata: GgufMetadata;
-  /** Exactly the tensors of `describeTensors(description)`, still as the file has them. */
-  readonly tensors: ReadonlyMap<string, GgufTensor>;
+  /** That of the file, read when it is first asked for: throws what `readGgufTokenizer` throws. */
+  readonly tokenizer: TextTokenizer;
 }
 
 const ARCHITECTURES: ReadonlyMap<unknown, Describe> = new Map<ModelArchitecture, Describe>([
@@ -44,11 +48,20 @@ const MAY_BE_UNUSED = 'rope_freqs.weight';
 export function readGgufModel(file: Uint8Array | ArrayBuffer): GgufModel {
   const { metadata, tensors } = readGguf(file);
   const description = describe(metadata, tensors);
-  return { description, metadata, tensors: takeTensors(description, tensors) };
+  let tokenizer: TextTokenizer | undefined;
+  return {
+    description,
+    metadata,
+    tensors: takeTensors(description, tensors),
+    get tokenizer() {
+      tokenizer ??= readGgufTokenizer({ description, metadata });
+      return tokenizer;
+    },
+  };
 }
 
 /** All weights of a model as numbers: 4 bytes an element, whatever the file stores. */
-export function dequantiseAll({ tensors }: Pick<GgufModel, 'tensors'>): ReadonlyMap<string, Float32Array> {
+export function dequantiseAll({ tensors }: Pick<EngineModel, 'tensors'>): ReadonlyMap<string, Float32Array> {
   return new Map([...tensors].map(([name, tensor]) => [name, dequantise(tensor)]));
 }
 
@@ -75,28 +88,12 @@ function unfit(faults: readonly ModelFault[]): ModelError {
 }
 
 /** The described tensors, or an error that tells all that are missing, unknown or of another shape. */
-function takeTensors(description: ModelDescription, tensors: GgufFile['tensors']): ReadonlyMap<string, GgufTensor> {
-  const taken = new Map<string, GgufTensor>();
-  const faults: ModelFault[] = [];
-  for (const [path, shape] of describeTensors(description)) {
-    const tensor = tensors.get(path);
-    if (tensor === undefined) faults.push({ code: 'missing', path, message: `[${shape.join(', ')}] is missing` });
-    else if (!sameShape(tensor.shape, shape)) {
-      const message = `is [${tensor.shape.join(', ')}], the metadata needs [${shape.join(', ')}]`;
-      faults.push({ code: 'shape', path, message });
-    } else taken.set(path, tensor);
-  }
-  for (const path of tensors.keys()) {
-    if (taken.has(path) || path === MAY_BE_UNUSED || faults.some((fault) => fault.path === path)) continue;
-    faults.push({ code: 'unknown', path, message: 'has no place in the model that the metadata describes' });
-  }
-  if (faults.length === 0) return taken;
+function takeTensors(description: ModelDescription, tensors: GgufFile['tensors']): ReadonlyMap<string, WeightTensor> {
+  const expected = describeTensors(description);
+  const used = new Map(tensors);
+  if (!expected.has(MAY_BE_UNUSED)) used.delete(MAY_BE_UNUSED);
+  const faults = tensorFaults(expected, used);
+  if (faults.length === 0) return new Map(Array.from(expected.keys(), (name) => [name, used.get(name) as WeightTensor]));
   const message = `The tensors do not fit the metadata: ${describeFaults(faults)}. Take a whole file of a known architecture.`;
   throw new ModelError('model-weights', message, { tensor: faults[0].path, faults });
-}
-
-/** Outer sizes of 1 may be left out. */
-function sameShape(found: readonly number[], needed: readonly number[]): boolean {
-  const inner = (shape: readonly number[]) => shape.slice(shape.findIndex((size) => size !== 1));
-  return inner(found).join() === inner(needed).join();
 }

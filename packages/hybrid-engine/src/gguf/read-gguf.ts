@@ -1,17 +1,7 @@
+import type { WeightTensor } from '../model/weight-tensor.ts';
 import { ByteCursor } from './byte-cursor.ts';
 import { type GgufMetadata, readMetadata, readMetadataCount } from './metadata.ts';
-import { BLOCK_LAYOUTS, type GgufTensorType, nameOfType, tensorType } from './tensor-type.ts';
-
-/** One tensor of a GGUF file. */
-export interface GgufTensor {
-  readonly name: string;
-  readonly type: GgufTensorType;
-  /** Outermost first: a projection is `[out, in]`. The file has it the other way round. */
-  readonly shape: readonly number[];
-  readonly numElements: number;
-  /** Blocks of the type, row-major: a view of the file's bytes, at no particular alignment. */
-  readonly bytes: Uint8Array;
-}
+import { BLOCK_LAYOUTS, nameOfType, tensorType } from './tensor-type.ts';
 
 /** A GGUF file, opened. The tensors look into the bytes that were given; those must not change. */
 export interface GgufFile {
@@ -20,7 +10,7 @@ export interface GgufFile {
   readonly alignment: number;
   readonly metadata: GgufMetadata;
   /** By name, in the order of the file. */
-  readonly tensors: ReadonlyMap<string, GgufTensor>;
+  readonly tensors: ReadonlyMap<string, WeightTensor>;
 }
 
 /** `GGUF` as a little-endian word. */
@@ -53,7 +43,7 @@ export function readGguf(file: Uint8Array | ArrayBuffer): GgufFile {
   const entries = Array.from({ length: numTensors }, () => readEntry(cursor, alignment));
   const dataBegin = Math.ceil(cursor.position / alignment) * alignment;
   checkPlaces(cursor, entries, bytes.length - dataBegin);
-  const tensors = new Map<string, GgufTensor>();
+  const tensors = new Map<string, WeightTensor>();
   for (const { name, type, shape, numElements, begin, end } of entries) {
     if (tensors.has(name)) cursor.fail('gguf-tensor', `Two tensors are called "${name}"`, name);
     tensors.set(name, { name, type, shape, numElements, bytes: bytes.subarray(dataBegin + begin, dataBegin + end) });
@@ -62,7 +52,7 @@ export function readGguf(file: Uint8Array | ArrayBuffer): GgufFile {
 }
 
 /** A tensor whose place has not been checked against the others yet. */
-interface Entry extends Omit<GgufTensor, 'bytes'> {
+interface Entry extends Omit<WeightTensor, 'bytes'> {
   /** Bytes from the start of the data. */
   begin: number;
   end: number;

@@ -1,10 +1,10 @@
 import { ComputeContext } from '@bufferwise/gpu-kernels';
 import { readF32, requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import { describe, expect, test } from 'vitest';
+import { dequantise } from '../gguf/dequantise.ts';
 import { recordMatmul } from './dense/matmul.ts';
 import { GpuWeights } from './gpu-weights.ts';
 import { readModel } from './model.ts';
-import { toFloat32 } from './safetensors.ts';
 import { present } from './testing/present.ts';
 import { largestError, RandomValues } from './testing/random-values.ts';
 import { whalerFiles } from './testing/whaler-files.ts';
@@ -17,33 +17,34 @@ describe('the weights of the demo model', () => {
   test('take the bytes of their 16-bit matrices and 32-bit vectors, and give them back', async () => {
     const weights = await GpuWeights.upload(device, model);
     const bytes = [...model.tensors.values()].reduce((sum, { name, shape, numElements }) => {
-      return sum + numElements * (shape.length === 2 && !name.endsWith('conv_weight') ? 2 : 4);
+      return sum + numElements * (shape.length === 2 && !/ssm_(conv1d|a|d|norm)/.test(name) ? 2 : 4);
     }, 0);
     expect(weights.bytes).toBe(bytes);
-    expect(weights.layers.map(({ kind }) => kind).join('')).toBe(model.config.layerPattern);
+    expect(weights.layers.map(({ mixer }) => mixer.kind)).toEqual(model.description.layers.map(({ mixer }) => mixer.kind));
+    expect(weights.output).toBe(weights.embedding);
     weights.destroy();
   });
 
   test('compute a whole feed-forward layer in two dispatches, as plain arithmetic does', async () => {
     const weights = await GpuWeights.upload(device, model);
     const { dModel, mlpHidden, normEps: eps } = model.config;
-    const tensor = (name: string) => toFloat32(present(model.tensors.get(`layers.1.${name}`)));
+    const tensor = (name: string) => dequantise(present(model.tensors.get(`blk.1.${name}.weight`)));
     for (const numTokens of [1, 9]) {
       const x = new RandomValues(numTokens).f32(numTokens * dModel);
       const hidden = storageBuffer(device, x);
       const expanded = storageBuffer(device, numTokens * mlpHidden * 4);
-      const { norm2, gateUp, down } = weights.layers[1];
+      const { normBefore, gateUp, down } = present(weights.layers[1].feedForward);
       const step = context.step('feed forward');
       const expandedRows = { buffer: expanded };
       recordMatmul(step, {
         numTokens,
         input: { buffer: hidden },
-        norm: { weight: norm2, eps },
-        weight: gateUp,
+        norm: { weight: present(normBefore), eps },
+        ...gateUp,
         output: expandedRows,
         epilogue: 'swiglu',
       });
-      recordMatmul(step, { numTokens, input: expandedRows, weight: down, output: { buffer: hidden }, epilogue: 'add' });
+      recordMatmul(step, { numTokens, input: expandedRows, ...down, output: { buffer: hidden }, epilogue: 'add' });
       expect(step.submit().numDispatches).toBe(2);
       const expected = feedForward(x, numTokens, tensor, eps);
       expect(largestError(await readF32(device, hidden), expected)).toBeLessThan(1e-4);
@@ -54,7 +55,7 @@ describe('the weights of the demo model', () => {
 
 /** x + down(silu(gate(norm(x))) * up(norm(x))), row by row. */
 function feedForward(x: Float32Array, numTokens: number, tensor: (name: string) => Float32Array, eps: number): Float32Array {
-  const [norm, gate, up, down] = ['norm2.weight', 'mlp.gate.weight', 'mlp.up.weight', 'mlp.down.weight'].map(tensor);
+  const [norm, gate, up, down] = ['ffn_norm', 'ffn_gate', 'ffn_up', 'ffn_down'].map(tensor);
   const width = norm.length;
   const result = x.slice();
   for (let t = 0; t < numTokens; t++) {

@@ -36,7 +36,7 @@ class CountingDevice {
 }
 
 const upload = (device: CountingDevice, changes: object = {}) =>
-  GpuWeights.upload(device as unknown as GPUDevice, { ...model, config: { ...model.config, ...changes } });
+  GpuWeights.upload(device as unknown as GPUDevice, { ...model, description: { ...model.description, ...changes } });
 
 it('uploaded weights account for every byte, and give it back', async () => {
   const device = new CountingDevice(2 ** 27);
@@ -48,13 +48,13 @@ it('uploaded weights account for every byte, and give it back', async () => {
 
 it('weights that do not fit the config are refused before anything is allocated', async () => {
   const device = new CountingDevice(2 ** 27);
-  await expect(upload(device, { mlpHidden: 512 })).rejects.toMatchObject({ code: 'model-weights' });
+  await expect(upload(device, { tiedOutput: false })).rejects.toMatchObject({ code: 'model-weights' });
   expect(device.numMade).toBe(0);
 });
 
 it('a matrix beyond the bindings of the device is refused by name, and nothing stays allocated', async () => {
   const device = new CountingDevice(200_000);
-  await expect(upload(device)).rejects.toMatchObject({ code: 'model-memory', tensor: 'embed.weight' });
+  await expect(upload(device)).rejects.toMatchObject({ code: 'model-memory', tensor: 'token_embd.weight' });
   expect(device.numMade).toBeGreaterThan(0);
   expect(device.aliveBytes).toBe(0);
 });

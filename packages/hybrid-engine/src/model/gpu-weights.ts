@@ -1,80 +1,99 @@
-import { type GpuMatrix, type PackedMatrix, packMatrix } from './dense/matrix.ts';
-import { type HybridModelConfig, layerKind } from './model-config.ts';
-import { ModelError } from './model-error.ts';
-import { type Tensor, toFloat32 } from './safetensors.ts';
-import { checkWeights } from './weights.ts';
+import { describeTensors } from '../description/describe-tensors.ts';
+import type { FeedForwardDescription } from '../description/feed-forward.ts';
+import type { LayerDescription, ModelDescription } from '../description/model-description.ts';
+import { tensorFaults } from '../description/tensor-faults.ts';
+import { dequantise } from '../gguf/dequantise.ts';
+import { type GpuMatrix, type PackedMatrix, packBias, packMatrix } from './dense/matrix.ts';
+import type { EngineModel } from './engine-model.ts';
+import { describeFaults, ModelError } from './model-error.ts';
+import type { WeightTensor } from './weight-tensor.ts';
 
-/** What every layer has around its mixer. Vectors are f32, matrices as `recordMatmul` takes them. */
-interface GpuBlockWeights {
-  /** `[dModel]`. */
-  readonly norm1: GPUBuffer;
-  /** `[dModel]`. */
-  readonly norm2: GPUBuffer;
-  /** dModel -> 2 × mlpHidden, in the order `gate-up`. */
-  readonly gateUp: GpuMatrix;
-  /** mlpHidden -> dModel. */
-  readonly down: GpuMatrix;
+/** A matrix as `recordMatmul` takes it, with its bias where it has one. */
+export interface GpuProjection {
+  readonly weight: GpuMatrix;
+  readonly bias?: GPUBuffer;
 }
 
-export interface GpuAttentionWeights extends GpuBlockWeights {
-  readonly kind: 'S' | 'F';
-  /** dModel -> `qkvSize`: queries, keys and values side by side. */
-  readonly qkv: GpuMatrix;
-  /** numHeads × headDim -> dModel. */
-  readonly out: GpuMatrix;
+/** What every branch of the residual stream has: norms `[width] f32`, where the layer norms there. */
+interface GpuBranchWeights {
+  readonly normBefore?: GPUBuffer;
+  readonly normAfter?: GPUBuffer;
 }
 
-export interface GpuMambaWeights extends GpuBlockWeights {
-  readonly kind: 'M';
-  /** dModel -> `ssmProjectionSize`: z, x, B, C and dt side by side. */
-  readonly inProjection: GpuMatrix;
-  /** `[ssmConvChannels, ssmConvWidth]`, the newest token's weight last. */
+export interface GpuAttentionWeights extends GpuBranchWeights {
+  readonly kind: 'attention';
+  /** width -> queries, keys and values side by side. */
+  readonly qkv: GpuProjection;
+  /** `[headDim]`, or a row of queries; absent without norms of queries and keys. */
+  readonly queryNorm?: GPUBuffer;
+  readonly keyNorm?: GPUBuffer;
+  /** numHeads × headDim -> width. */
+  readonly out: GpuProjection;
+}
+
+export interface GpuMamba2Weights extends GpuBranchWeights {
+  readonly kind: 'mamba2';
+  /** width -> z, x, B, C and dt side by side. */
+  readonly inProjection: GpuProjection;
+  /** `[convolvedChannels, convWidth] f32`, the newest token's weight last. */
   readonly convWeight: GPUBuffer;
-  /** `[ssmConvChannels]`. */
+  /** `[convolvedChannels] f32`. */
   readonly convBias: GPUBuffer;
-  /** `[3, ssmNumHeads]`: dtBias, aLog, dSkip. */
+  /** `[3, numHeads] f32`: bias of dt, logarithm of the negative rate, skip. */
   readonly headParams: GPUBuffer;
-  /** `[ssmInner]`. */
+  /** `[inner] f32`. */
   readonly gatedNorm: GPUBuffer;
-  /** ssmInner -> dModel. */
-  readonly outProjection: GpuMatrix;
+  /** inner -> width. */
+  readonly outProjection: GpuProjection;
 }
 
-export type GpuLayerWeights = GpuAttentionWeights | GpuMambaWeights;
+export interface GpuFeedForwardWeights extends GpuBranchWeights {
+  /** width -> 2 × hidden, in the order `gate-up`. */
+  readonly gateUp: GpuProjection;
+  /** hidden -> width. */
+  readonly down: GpuProjection;
+}
+
+export interface GpuLayerWeights {
+  readonly mixer: GpuAttentionWeights | GpuMamba2Weights;
+  readonly feedForward?: GpuFeedForwardWeights;
+}
 
 /** `GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST`; the globals that carry the flags are missing in Node. */
 const STORAGE_COPY_DST = 0x80 | 0x08;
 
 /** The weights of one model on one device: uploaded once, read by every step, owned by whoever uploaded them. */
 export class GpuWeights {
-  /** dModel -> vocabSize: for `recordEmbed`, and for the logits. */
+  /** width -> vocabSize: for `recordEmbed`. */
   readonly embedding: GpuMatrix;
-  /** `[dModel]`, before the logits. */
+  /** width -> vocabSize: for the logits. The same where the output is tied. */
+  readonly output: GpuMatrix;
+  /** `[width]`, before the logits. */
   readonly norm: GPUBuffer;
-  /** In the order of `layerPattern`. */
+  /** In the order of the description. */
   readonly layers: readonly GpuLayerWeights[];
   /** Device memory of all weights. */
   readonly bytes: number;
   readonly #buffers: readonly GPUBuffer[];
 
   /**
-   * Uploads the weights of a model. F16 matrices stay as they are, everything else becomes f32; both are exact.
+   * Uploads the weights of a model. F16 matrices stay as they are, everything else becomes f32.
    *
-   * @param model config and tensors that fit each other, as `readModel` gives them
-   * @throws {ModelError} `model-weights` when they do not, `model-memory` when the device cannot hold them; nothing stays
-   *   allocated then
+   * @throws {ModelError} `model-weights` when the tensors are not those of the description, `model-memory` when the device cannot
+   *   hold them; nothing stays allocated then
    */
-  static async upload(
-    device: GPUDevice,
-    { config, tensors }: { config: HybridModelConfig; tensors: ReadonlyMap<string, Tensor> },
-  ): Promise<GpuWeights> {
-    checkWeights(config, tensors);
+  static async upload(device: GPUDevice, model: Pick<EngineModel, 'description' | 'tensors'>): Promise<GpuWeights> {
+    const faults = tensorFaults(describeTensors(model.description), model.tensors);
+    if (faults.length > 0) {
+      const message = `The tensors are not those of the description: ${describeFaults(faults)}. Take both from one file.`;
+      throw new ModelError('model-weights', message, { tensor: faults[0].path, faults });
+    }
     device.pushErrorScope('out-of-memory');
-    const upload = new Upload(device, tensors);
+    const upload = new Upload(device, model.tensors);
     let weights: GpuWeights | undefined;
     let refusal: unknown;
     try {
-      weights = new GpuWeights(config, upload);
+      weights = new GpuWeights(model.description, upload);
     } catch (error) {
       refusal = error;
     }
@@ -88,10 +107,11 @@ export class GpuWeights {
     );
   }
 
-  private constructor(config: HybridModelConfig, upload: Upload) {
-    this.layers = Array.from(config.layerPattern, (_, layer) => uploadLayer(config, upload, layer));
-    this.norm = upload.vector('norm.weight');
-    this.embedding = upload.matrix(['embed.weight']);
+  private constructor(description: ModelDescription, upload: Upload) {
+    this.layers = description.layers.map((layer, index) => uploadLayer(layer, upload, `blk.${index}`));
+    this.norm = upload.vector('output_norm.weight');
+    this.embedding = upload.projection(['token_embd']).weight;
+    this.output = description.tiedOutput ? this.embedding : upload.projection(['output']).weight;
     this.bytes = upload.bytes;
     this.#buffers = upload.buffers;
   }
@@ -102,33 +122,56 @@ export class GpuWeights {
   }
 }
 
-function uploadLayer(config: HybridModelConfig, upload: Upload, layer: number): GpuLayerWeights {
-  const prefix = `layers.${layer}`;
-  const mixer = `${prefix}.mixer`;
-  const block = {
-    norm1: upload.vector(`${prefix}.norm1.weight`),
-    norm2: upload.vector(`${prefix}.norm2.weight`),
-    gateUp: upload.matrix([`${prefix}.mlp.gate.weight`, `${prefix}.mlp.up.weight`], 'gate-up'),
-    down: upload.matrix([`${prefix}.mlp.down.weight`]),
+function uploadLayer(layer: LayerDescription, upload: Upload, prefix: string): GpuLayerWeights {
+  const { mixer, feedForward, normBefore, normAfter } = layer;
+  const branch: GpuBranchWeights = {
+    normBefore: normBefore ? upload.vector(`${prefix}.attn_norm.weight`) : undefined,
+    normAfter: normAfter ? upload.vector(`${prefix}.post_attention_norm.weight`) : undefined,
   };
-  const kind = layerKind(config, layer);
-  if (kind !== 'M') {
+  return {
+    mixer: { ...branch, ...uploadMixer(mixer, upload, prefix) },
+    feedForward: feedForward && uploadFeedForward(feedForward, layer, upload, prefix),
+  };
+}
+
+function uploadFeedForward(
+  { hasBias }: FeedForwardDescription,
+  { normBefore, normAfter }: LayerDescription,
+  upload: Upload,
+  prefix: string,
+): GpuFeedForwardWeights {
+  return {
+    normBefore: normBefore ? upload.vector(`${prefix}.ffn_norm.weight`) : undefined,
+    normAfter: normAfter ? upload.vector(`${prefix}.post_ffw_norm.weight`) : undefined,
+    gateUp: upload.projection([`${prefix}.ffn_gate`, `${prefix}.ffn_up`], { hasBias, order: 'gate-up' }),
+    down: upload.projection([`${prefix}.ffn_down`], { hasBias }),
+  };
+}
+
+function uploadMixer(mixer: LayerDescription['mixer'], upload: Upload, prefix: string): GpuAttentionWeights | GpuMamba2Weights {
+  if (mixer.kind === 'attention') {
+    const normed = mixer.queryKeyNorm !== 'none';
     return {
-      ...block,
-      kind,
-      qkv: upload.matrix([`${mixer}.q.weight`, `${mixer}.k.weight`, `${mixer}.v.weight`]),
-      out: upload.matrix([`${mixer}.o.weight`]),
+      kind: 'attention',
+      qkv: upload.projection([`${prefix}.attn_q`, `${prefix}.attn_k`, `${prefix}.attn_v`], { hasBias: mixer.hasInputBias }),
+      queryNorm: normed ? upload.vector(`${prefix}.attn_q_norm.weight`) : undefined,
+      keyNorm: normed ? upload.vector(`${prefix}.attn_k_norm.weight`) : undefined,
+      out: upload.projection([`${prefix}.attn_output`], { hasBias: mixer.hasOutputBias }),
     };
   }
+  const rates = upload.values(`${prefix}.ssm_a`);
   return {
-    ...block,
-    kind,
-    inProjection: upload.matrix([`${mixer}.in_proj.weight`]),
-    convWeight: upload.vector(`${mixer}.conv_weight`),
-    convBias: upload.vector(`${mixer}.conv_bias`),
-    headParams: upload.vector(`${mixer}.dt_bias`, `${mixer}.a_log`, `${mixer}.d_skip`),
-    gatedNorm: upload.vector(`${mixer}.norm.weight`),
-    outProjection: upload.matrix([`${mixer}.out_proj.weight`]),
+    kind: 'mamba2',
+    inProjection: upload.projection([`${prefix}.ssm_in`]),
+    convWeight: upload.vector(`${prefix}.ssm_conv1d.weight`),
+    convBias: upload.vector(`${prefix}.ssm_conv1d.bias`),
+    headParams: upload.joined(`${prefix} head parameters`, [
+      upload.values(`${prefix}.ssm_dt.bias`),
+      rates.map((rate) => Math.log(-rate)),
+      upload.values(`${prefix}.ssm_d`),
+    ]),
+    gatedNorm: upload.vector(`${prefix}.ssm_norm.weight`),
+    outProjection: upload.projection([`${prefix}.ssm_out`]),
   };
 }
 
@@ -137,31 +180,44 @@ class Upload {
   readonly buffers: GPUBuffer[] = [];
   bytes = 0;
   readonly #device: GPUDevice;
-  readonly #tensors: ReadonlyMap<string, Tensor>;
+  readonly #tensors: ReadonlyMap<string, WeightTensor>;
 
-  constructor(device: GPUDevice, tensors: ReadonlyMap<string, Tensor>) {
+  constructor(device: GPUDevice, tensors: ReadonlyMap<string, WeightTensor>) {
     this.#device = device;
     this.#tensors = tensors;
   }
 
-  /** Tensors of any shape as f32, one behind the other. */
-  vector(...names: string[]): GPUBuffer {
-    const parts = names.map((name) => toFloat32(this.#tensor(name)));
+  /** The elements of a tensor, as numbers. */
+  values(name: string): Float32Array {
+    return dequantise(this.#tensor(name));
+  }
+
+  /** A tensor of any shape as f32. */
+  vector(name: string): GPUBuffer {
+    return this.joined(name, [this.values(name)]);
+  }
+
+  /** Values one behind the other. */
+  joined(label: string, parts: readonly Float32Array[]): GPUBuffer {
     const values = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
     let length = 0;
     for (const part of parts) {
       values.set(part, length);
       length += part.length;
     }
-    return this.#buffer(names.join(' + '), values);
+    return this.#buffer(label, values);
   }
 
-  matrix(names: string[], order?: PackedMatrix['order']): GpuMatrix {
-    const { data, ...layout } = packMatrix(
-      names.map((name) => this.#tensor(name)),
-      order,
-    );
-    return { ...layout, buffer: this.#buffer(names.join(' + '), data) };
+  /** Matrices of one input, with their outputs side by side, and their biases. */
+  projection(
+    names: readonly string[],
+    { hasBias = false, order }: { hasBias?: boolean; order?: PackedMatrix['order'] } = {},
+  ): GpuProjection {
+    const tensorsOf = (part: string) => names.map((name) => this.#tensor(`${name}.${part}`));
+    const label = (part: string) => names.map((name) => `${name}.${part}`).join(' + ');
+    const { data, ...layout } = packMatrix(tensorsOf('weight'), order);
+    const weight = { ...layout, buffer: this.#buffer(label('weight'), data) };
+    return hasBias ? { weight, bias: this.#buffer(label('bias'), packBias(tensorsOf('bias'), order)) } : { weight };
   }
 
   destroy(): void {
@@ -186,9 +242,7 @@ class Upload {
     return buffer;
   }
 
-  #tensor(name: string): Tensor {
-    const tensor = this.#tensors.get(name);
-    if (tensor === undefined) throw new ModelError('model-weights', `Tensor "${name}" is missing.`, { tensor: name });
-    return tensor;
+  #tensor(name: string): WeightTensor {
+    return this.#tensors.get(name) as WeightTensor;
   }
 }

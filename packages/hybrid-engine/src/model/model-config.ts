@@ -35,26 +35,6 @@ export interface HybridModelConfig {
   readonly ssmConvWidth: number;
 }
 
-/** What the mixer of a layer is. */
-export function layerKind(config: HybridModelConfig, layerIndex: number): LayerKind {
-  return config.layerPattern[layerIndex] as LayerKind;
-}
-
-/** Channels that the convolution of a Mamba-2 layer runs over: inner, then B, then C. */
-export function ssmConvChannels(config: HybridModelConfig): number {
-  return config.ssmInner + 2 * config.ssmState;
-}
-
-/** Columns of a Mamba-2 input projection: z, then the convolution's channels, then one step size a head. */
-export function ssmProjectionSize(config: HybridModelConfig): number {
-  return config.ssmInner + ssmConvChannels(config) + config.ssmNumHeads;
-}
-
-/** Columns of queries, keys and values side by side. */
-export function qkvSize(config: HybridModelConfig): number {
-  return (config.numHeads + 2 * config.numKvHeads) * config.headDim;
-}
-
 const MAX_LAYERS = 256;
 
 /** Whole numbers: field of the file, name here, least, most, and what it must be a multiple of. */

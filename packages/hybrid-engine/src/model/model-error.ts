@@ -20,7 +20,7 @@ export type ModelErrorCode =
   | 'gguf-tensor'
   /** Tensors of a GGUF file overlap. */
   | 'gguf-layout'
-  /** `config.json`, or the metadata of a GGUF file, has missing, unknown or impossible values; `faults` lists all of them. */
+  /** `config.json`, or the metadata of a GGUF file, has missing, unknown or impossible values, or sizes without kernels; `faults` lists all. */
   | 'model-config'
   /** The tensors are not those that the config describes; `faults` lists all differences. */
   | 'model-weights'

@@ -1,9 +1,11 @@
+import type { EngineModel } from './engine-model.ts';
 import { type HybridModelConfig, parseModelConfig } from './model-config.ts';
 import { ModelError } from './model-error.ts';
-import { readSafetensors, type Tensor } from './safetensors.ts';
+import { readSafetensors } from './safetensors.ts';
 import { Tokenizer } from './tokenizer.ts';
 import { decodeUtf8 } from './utf8.ts';
-import { checkWeights } from './weights.ts';
+import { describeWhaler } from './whaler-description.ts';
+import { readWhalerTensors } from './whaler-tensors.ts';
 
 /** The bytes of a model's files, as fetched or read. */
 export interface ModelFiles {
@@ -16,11 +18,9 @@ export interface ModelFiles {
 }
 
 /** A model whose files are sound and fit each other. */
-export interface HybridModel {
+export interface HybridModel extends EngineModel {
   readonly config: HybridModelConfig;
   readonly tokenizer: Tokenizer;
-  /** Exactly the tensors of `modelTensorShapes(config)`. */
-  readonly tensors: ReadonlyMap<string, Tensor>;
 }
 
 /**
@@ -31,12 +31,9 @@ export interface HybridModel {
 export function readModel(files: ModelFiles): HybridModel {
   const config = inFile('config.json', () => parseModelConfig(parseJson(files.config)));
   const tokenizer = inFile('tokenizer.json', () => new Tokenizer(parseJson(files.tokenizer), { vocabSize: config.vocabSize }));
-  const tensors = inFile('model.safetensors', () => {
-    const { tensors } = readSafetensors(files.weights);
-    checkWeights(config, tensors);
-    return tensors;
-  });
-  return { config, tokenizer, tensors };
+  const description = describeWhaler(config);
+  const tensors = inFile('model.safetensors', () => readWhalerTensors(description, readSafetensors(files.weights).tensors));
+  return { config, description, tokenizer, tensors };
 }
 
 function parseJson(bytes: Uint8Array): unknown {

@@ -1,8 +1,9 @@
 import { BufferwiseError } from '@bufferwise/core-policy';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { dequantise } from '../gguf/dequantise.ts';
 import { ModelError } from './model-error.ts';
-import { readSafetensors, toFloat32 } from './safetensors.ts';
+import { readSafetensors } from './safetensors.ts';
 import { present } from './testing/present.ts';
 import { whalerFiles } from './testing/whaler-files.ts';
 import { encodeUtf8 } from './utf8.ts';
@@ -37,7 +38,7 @@ describe('a sound file', () => {
   it('gives its tensors in the order of their place, with metadata apart', () => {
     const { tensors, metadata } = readSafetensors(file({ b: TWO.b, __metadata__: { format: 'pt' }, a: TWO.a }, TWO_DATA));
     expect([...tensors.keys()]).toEqual(['a', 'b']);
-    expect(tensors.get('b')).toMatchObject({ dtype: 'F32', shape: [1, 1], numElements: 1 });
+    expect(tensors.get('b')).toMatchObject({ type: 'F32', shape: [1, 1], numElements: 1 });
     expect([...metadata]).toEqual([['format', 'pt']]);
   });
 
@@ -48,7 +49,7 @@ describe('a sound file', () => {
       const moved = new Uint8Array(sound.length + shift).subarray(shift);
       moved.set(sound);
       const { tensors } = readSafetensors(moved);
-      expect([...tensors.values()].map((tensor) => [...toFloat32(tensor)])).toEqual([[1, -2], [10], [1]]);
+      expect([...tensors.values()].map((tensor) => [...dequantise(tensor)])).toEqual([[1, -2], [10], [1]]);
     }
   });
 
@@ -68,7 +69,7 @@ describe('a sound file', () => {
     const { tensors, metadata } = readSafetensors(whalerFiles().weights);
     expect(tensors.size).toBe(68);
     expect(metadata.get('format')).toBe('pt');
-    expect(toFloat32(present(tensors.get('layers.0.norm1.weight'))).every(Number.isFinite)).toBe(true);
+    expect(dequantise(present(tensors.get('layers.0.norm1.weight'))).every(Number.isFinite)).toBe(true);
   });
 });
 
@@ -130,7 +131,7 @@ describe('a broken file is refused', () => {
         for (const candidate of [noise, bytes]) {
           try {
             const { tensors } = readSafetensors(candidate);
-            for (const tensor of tensors.values()) expect(toFloat32(tensor).length).toBe(tensor.numElements);
+            for (const tensor of tensors.values()) expect(dequantise(tensor).length).toBe(tensor.numElements);
           } catch (error) {
             expect(error).toBeInstanceOf(ModelError);
           }

@@ -1,28 +1,17 @@
-import { decodeBfloat16, decodeFloat16 } from './float16.ts';
 import { ModelError, type ModelErrorCode } from './model-error.ts';
 import { decodeUtf8 } from './utf8.ts';
+import type { WeightTensor } from './weight-tensor.ts';
 
 /** Element types that this reader takes, and the bytes of one element. */
 const DTYPE_BYTES = { F16: 2, BF16: 2, F32: 4 } as const;
 
-export type TensorDtype = keyof typeof DTYPE_BYTES;
-
-/** One tensor of a weight file. */
-export interface Tensor {
-  readonly name: string;
-  readonly dtype: TensorDtype;
-  /** Outermost first; empty for a scalar. */
-  readonly shape: readonly number[];
-  readonly numElements: number;
-  /** Little-endian elements, row-major: a view of the file's bytes, at no particular alignment. */
-  readonly bytes: Uint8Array;
-}
+type TensorDtype = keyof typeof DTYPE_BYTES;
 
 /** A weight file, opened. The tensors look into the bytes that were given; those must not change. */
 export interface Safetensors {
   readonly metadata: ReadonlyMap<string, string>;
   /** By name, in the order of their place in the file. */
-  readonly tensors: ReadonlyMap<string, Tensor>;
+  readonly tensors: ReadonlyMap<string, WeightTensor>;
 }
 
 /** Bytes before the header: its length as a 64-bit little-endian integer. */
@@ -49,29 +38,15 @@ export function readSafetensors(bytes: Uint8Array): Safetensors {
   header.delete('__metadata__');
   const entries = [...header].map(([name, entry]) => readEntry(name, entry));
   checkLayout(entries, data.length);
-  const tensors = new Map<string, Tensor>();
-  for (const { name, dtype, shape, numElements, begin, end } of entries) {
-    tensors.set(name, { name, dtype, shape, numElements, bytes: data.subarray(begin, end) });
+  const tensors = new Map<string, WeightTensor>();
+  for (const { name, type, shape, numElements, begin, end } of entries) {
+    tensors.set(name, { name, type, shape, numElements, bytes: data.subarray(begin, end) });
   }
   return { metadata, tensors };
 }
 
-/** The elements of a tensor as numbers, in an array of its own. F16 and BF16 become binary32 exactly. */
-export function toFloat32(tensor: Tensor): Float32Array {
-  const { dtype, numElements, bytes } = tensor;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const values = new Float32Array(numElements);
-  if (dtype === 'F32') {
-    for (let i = 0; i < numElements; i++) values[i] = view.getFloat32(i * 4, true);
-    return values;
-  }
-  const decode = dtype === 'F16' ? decodeFloat16 : decodeBfloat16;
-  for (let i = 0; i < numElements; i++) values[i] = decode(view.getUint16(i * 2, true));
-  return values;
-}
-
 /** A tensor whose place in the file has not been checked against the others yet. */
-interface Entry extends Omit<Tensor, 'bytes'> {
+interface Entry extends Omit<WeightTensor, 'bytes'> {
   /** Bytes from the start of the data. */
   begin: number;
   end: number;
@@ -138,7 +113,7 @@ function readEntry(name: string, entry: unknown): Entry {
   const [begin, end] = offsets as [number, number];
   if (end - begin !== numBytes)
     return wrong(`shape [${shape}] of ${dtype} needs ${numBytes} bytes, its data_offsets span ${end - begin}`);
-  return { name, dtype: dtype as TensorDtype, shape: Object.freeze([...(shape as number[])]), numElements, begin, end };
+  return { name, type: dtype as TensorDtype, shape: Object.freeze([...(shape as number[])]), numElements, begin, end };
 }
 
 /** Sorts the entries by place and makes sure that they tile `[0, dataBytes)`. */

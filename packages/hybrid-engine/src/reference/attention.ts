@@ -21,26 +21,25 @@ export function attend(
   history: KeyValueHistory,
   position: number,
 ): Float32Array {
-  const { numHeads, numKvHeads, headDim, windowSize = Number.POSITIVE_INFINITY, scale } = mixer;
+  const { numHeads, numKvHeads, headDim, windowSize = Number.POSITIVE_INFINITY, numSinkTokens = 0, scale } = mixer;
   const query = queryOrKey(mixer, `${prefix}.attn_q`, weights, x, position);
   const key = queryOrKey(mixer, `${prefix}.attn_k`, weights, x, position);
   history.append(key, weights.project(`${prefix}.attn_v`, x, mixer.hasInputBias));
 
-  const first = Math.max(0, position + 1 - windowSize);
+  const seen = Array.from({ length: position + 1 }, (_, j) => j).filter((j) => position - j < windowSize || j < numSinkTokens);
   const out = new Float32Array(numHeads * headDim);
   for (let head = 0; head < numHeads; head++) {
     const kvOffset = Math.floor((head * numKvHeads) / numHeads) * headDim;
-    const scores = new Float64Array(position + 1 - first);
-    for (let j = 0; j < scores.length; j++) {
-      const keyOffset = (first + j) * history.width + kvOffset;
-      scores[j] = scale * dot(query, head * headDim, history.keys, keyOffset, headDim);
-    }
+    const scores = Float64Array.from(
+      seen,
+      (j) => scale * dot(query, head * headDim, history.keys, j * history.width + kvOffset, headDim),
+    );
     const best = scores.reduce((a, b) => Math.max(a, b));
     const shares = scores.map((score) => Math.exp(score - best));
     const total = shares.reduce((a, b) => a + b);
     for (let d = 0; d < headDim; d++) {
       let weighted = 0;
-      for (let j = 0; j < shares.length; j++) weighted += shares[j] * history.values[(first + j) * history.width + kvOffset + d];
+      for (let i = 0; i < seen.length; i++) weighted += shares[i] * history.values[seen[i] * history.width + kvOffset + d];
       out[head * headDim + d] = weighted / total;
     }
   }

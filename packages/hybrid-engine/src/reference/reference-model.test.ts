@@ -3,19 +3,11 @@ import { dequantise } from '../gguf/dequantise.ts';
 import { dequantiseAll, readGgufModel } from '../gguf/gguf-model.ts';
 import type { GgufValue } from '../gguf/metadata.ts';
 import { buildGguf, type TypedValue } from '../gguf/testing/gguf-builder.ts';
-import { ORACLE_MODELS, type OracleModel, oracleAnswers, oracleFile } from '../gguf/testing/oracle-models.ts';
+import { ORACLE_MODELS, ORACLE_TOLERANCE, type OracleModel, oracleAnswers, oracleFile } from '../gguf/testing/oracle-models.ts';
 import { quantiseQ4, quantiseQ8 } from '../gguf/testing/quantise.ts';
 import { ModelError } from '../model/model-error.ts';
+import { logSoftmax } from '../sampling/testing/log-softmax.ts';
 import { ReferenceModel, type ReferenceState } from './reference-model.ts';
-
-/** Largest difference of a log-probability. The oracle rounds GELU to binary16; this model does not. */
-const TOLERANCE: Readonly<Record<OracleModel, number>> = {
-  'llama-103': 1e-3,
-  'olmo2-101': 1e-3,
-  'gemma3-101': 3e-2,
-  'mamba2-101': 1e-3,
-  'granitehybrid-101': 1e-3,
-};
 
 function load(name: OracleModel): ReferenceModel {
   const model = readGgufModel(oracleFile(name));
@@ -24,13 +16,6 @@ function load(name: OracleModel): ReferenceModel {
 
 function argmax(values: Float32Array): number {
   return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
-}
-
-/** Natural logarithms of the probabilities. */
-function logSoftmax(logits: Float32Array): Float64Array {
-  const best = logits[argmax(logits)];
-  const total = logits.reduce((sum, logit) => sum + Math.exp(logit - best), 0);
-  return Float64Array.from(logits, (logit) => logit - best - Math.log(total));
 }
 
 interface Answer {
@@ -69,7 +54,7 @@ describe.each(ORACLE_MODELS)('%s in plain TypeScript', (name) => {
     const { prompt, greedy, logProbabilities } = answers[i];
     const found = answer(model, prompt, model.createState(), greedy.length);
     expect(found.greedy).toEqual(greedy);
-    expect(largestDifference(found.logProbabilities, logProbabilities)).toBeLessThan(TOLERANCE[name]);
+    expect(largestDifference(found.logProbabilities, logProbabilities)).toBeLessThan(ORACLE_TOLERANCE[name]);
   });
 
   it('goes on from a kept prefix to the same answers, and leaves the prefix as it was', () => {

@@ -7,6 +7,8 @@ import { attend } from './attention.ts';
 import { Mamba2State, mixMamba2 } from './mamba2.ts';
 import { ReferenceWeights } from './weights.ts';
 
+export type OnLayer = (x: Float32Array, layer: number) => void;
+
 /**
  * Any described model in plain TypeScript: what its description means, and the answer that kernels are measured by.
  *
@@ -34,10 +36,11 @@ export class ReferenceModel {
    *
    * @param tokens at least one id below `vocabSize`
    * @param state moved on by `tokens.length`
+   * @param onLayer sees the residual stream `[width]` behind each layer, token by token; must not change it
    * @returns the logits after the last token, `[vocabSize]`; the array is the caller's
    * @throws {ModelError} `model-input` for no tokens or an id outside of the vocabulary; the state has not moved
    */
-  forward(tokens: ArrayLike<number>, state: ReferenceState): Float32Array {
+  forward(tokens: ArrayLike<number>, state: ReferenceState, onLayer?: OnLayer): Float32Array {
     const { vocabSize, logitScale, tiedOutput } = this.description;
     if (tokens.length === 0) throw new ModelError('model-input', 'A step needs at least one token.');
     for (let i = 0; i < tokens.length; i++) {
@@ -45,14 +48,14 @@ export class ReferenceModel {
         throw new ModelError('model-input', `Token ${i} is ${tokens[i]}; the model has the ids 0 to ${vocabSize - 1}.`);
       }
     }
-    let x = this.#step(tokens[0], state);
-    for (let i = 1; i < tokens.length; i++) x = this.#step(tokens[i], state);
+    let x = this.#step(tokens[0], state, onLayer);
+    for (let i = 1; i < tokens.length; i++) x = this.#step(tokens[i], state, onLayer);
     const logits = this.#weights.project(tiedOutput ? 'token_embd' : 'output', this.#weights.norm('output_norm', x));
     return logits.map((logit) => logit * logitScale);
   }
 
   /** One token through all layers: the residual stream behind the last. */
-  #step(token: number, state: ReferenceState): Float32Array {
+  #step(token: number, state: ReferenceState, onLayer?: OnLayer): Float32Array {
     const { width, embeddingScale, residualScale, layers } = this.description;
     const row = this.#weights.get('token_embd.weight').subarray(token * width, (token + 1) * width);
     const x = row.map((value) => value * embeddingScale);
@@ -70,9 +73,11 @@ export class ReferenceModel {
           ? attend(mixer, prefix, this.#weights, h, memory as KeyValueHistory, state.numTokens)
           : mixMamba2(mixer, prefix, this.#weights, h, memory as Mamba2State);
       add(normed('post_attention_norm', mixed, normAfter));
-      if (feedForward === undefined) return;
-      const fed = this.#feedForward(feedForward, prefix, normed('ffn_norm', x, normBefore));
-      add(normed('post_ffw_norm', fed, normAfter));
+      if (feedForward !== undefined) {
+        const fed = this.#feedForward(feedForward, prefix, normed('ffn_norm', x, normBefore));
+        add(normed('post_ffw_norm', fed, normAfter));
+      }
+      onLayer?.(x, index);
     });
     state.numTokens++;
     return x;

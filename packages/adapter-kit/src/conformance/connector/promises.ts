@@ -142,8 +142,11 @@ export const failures: ConnectorPromise = {
       await harness.spoil?.(stage.connector);
       scheduler.allocated(request.id, request.blocks, 0, found);
       const until = Date.now() + stage.patienceMs;
-      do await stage.step();
-      while (async && !stage.loaded.includes(request.id) && Date.now() < until);
+      await stage.step();
+      while (async && !stage.loaded.includes(request.id) && Date.now() < until) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        await stage.step();
+      }
       ensure(!async || stage.loaded.includes(request.id), 'a request whose load failed was not reported as loaded');
       const failed = stage.failed.map(({ groupId, slot }) => `${groupId} ${slot}`);
       const expected = (request.blocks[0] ?? []).slice(0, 4).map((slot) => `0 ${slot}`);
@@ -201,7 +204,7 @@ export const preempts = promise(
     await settled(worker.preempted([donor.id]), stage.patienceMs, 'preempted');
     for (const page of stage.memory.pages.values()) page.fill(0x55);
     worker.startLoad();
-    for (const { layerIds } of stage.layout.groups) for (const layerId of layerIds) worker.saveLayer(layerId);
+    for (const layerId of new Set(stage.layout.groups.flatMap(({ layerIds }) => layerIds))) worker.saveLayer(layerId);
     await settled(worker.waitForSave(), stage.patienceMs, 'waitForSave');
     scheduler.update({ finished: worker.finished([]), failedPages: worker.failedPages() });
     worker.endStep();

@@ -36,4 +36,9 @@ export interface ConsumerHarness<Work = unknown> extends SuiteHarness {
   readonly tolerance?: number;
   /** Tokens of a block. Default 4. */
   readonly tokensPerBlock?: number;
+  /**
+   * Roles of a layer that mean nothing without each other, as numbers and their scales: the suite asks for no layout that gives them
+   * several policies, whatever `supports.splitBuffers` says. Default: none.
+   */
+  readonly inseparable?: readonly (readonly string[])[];
 }

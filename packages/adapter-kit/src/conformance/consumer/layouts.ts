@@ -55,7 +55,7 @@ export const refusesUnsupported: ConsumerPromise = {
   run: (harness) =>
     withConsumers(harness, async (consumer, mix) => {
       const { supports } = consumer;
-      for (const [what, layers, options, supported] of tries(mix, supports)) {
+      for (const [what, layers, options, supported] of tries(mix, supports, harness)) {
         const layout = layoutOf(layers, harness);
         if (supported) {
           consumer.bind(layout, options);
@@ -111,6 +111,7 @@ export const closes: ConsumerPromise = {
 function tries(
   mix: ConsumerMix,
   supports: ConsumerAdapter['supports'],
+  { inseparable = [] }: ConsumerHarness,
 ): [string, readonly LayerConfig[], BindOptions, boolean][] {
   const split = isSplit(mix);
   const window = hasWindow(mix);
@@ -124,17 +125,13 @@ function tries(
       (supports.splitBuffers || !split) && (supports.scratch || !window) && (supports.crossingScratch || !crossing),
     ],
   ];
-  const halves = mix.layers.map((layer) =>
-    layer.buffers.length < 2
-      ? layer
-      : {
-          ...layer,
-          buffers: layer.buffers.map((buffer, i) => ({
-            ...buffer,
-            reusePolicy: i === 0 ? ('required' as const) : ('private' as const),
-          })),
-        },
-  );
+  const halves = mix.layers.map((layer) => {
+    if (layer.buffers.length < 2) return layer;
+    const [{ role: first }] = layer.buffers;
+    const withFirst = inseparable.find((roles) => roles.includes(first)) ?? [first];
+    const policyOf = (role: string) => (withFirst.includes(role) ? ('required' as const) : ('private' as const));
+    return { ...layer, buffers: layer.buffers.map((buffer) => ({ ...buffer, reusePolicy: policyOf(buffer.role) })) };
+  });
   if (isSplit({ name: '', layers: halves })) all.push(['layers that are split', halves, {}, supports.splitBuffers]);
   const odd = [...mix.layers, foreignLayer(mix.layers)];
   if (window && hasCrossing({ name: '', layers: odd }) && !crossing && !split)

@@ -24,6 +24,8 @@ export interface Part {
   readonly end: number;
   /** For beams: whose pages, and which tokens. */
   readonly beam?: { readonly index: number; readonly tokens: Tokens };
+  /** `false`: the commit behind the step takes no snapshot. */
+  readonly snapshot?: boolean;
 }
 
 const GRAIN = 2 << 20;
@@ -115,11 +117,13 @@ export class ConsumerStage<Work> {
     const sources = parts.map(({ sequence, beam }): PageSource => (beam ? sequence.kv.beam(beam.index) : sequence.kv));
     this.#pages.fill(sources, maxBlocks);
     const requests = parts.map(
-      ({ sequence: { next, matched, reusedGroups }, end }): StepRequest => ({
+      ({ sequence: { kv, next, matched, reusedGroups }, end, snapshot }): StepRequest => ({
         start: next,
         numTokens: end - next,
         matched,
         reusedGroups,
+        sequence: kv,
+        snapshot,
       }),
     );
     const seeds = parts.map(({ sequence, end, beam }) => seedsOf(beam?.tokens ?? sequence.tokens).subarray(sequence.next, end));

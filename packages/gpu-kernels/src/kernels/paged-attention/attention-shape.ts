@@ -6,9 +6,9 @@ export interface AttentionShape {
   /** A multiple of `numKvHeads`: query head h reads key-value head `floor(h / (numQueryHeads / numKvHeads))`. */
   numQueryHeads: number;
   numKvHeads: number;
-  /** Numbers in one head of a query or key: a multiple of 4, from 32 to 256; up to 640 where values lie in keys. */
+  /** Numbers in one head of a query or key: a multiple of 4, from 8 to 256; up to 640 where values lie in keys. */
   headDim: number;
-  /** Numbers in one head of a value, and of the output: a multiple of 4, from 32 to 256. Default `headDim`. */
+  /** Numbers in one head of a value, and of the output: a multiple of 4, from 8 to 256. Default `headDim`. */
   valueDim?: number;
   /**
    * Values are the first `valueDim` numbers (up to 512) of the keys, and have no pages of their own. So is the latent cache of
@@ -33,7 +33,7 @@ export type FullAttentionShape = Required<Omit<AttentionShape, 'softCap'>> & Pic
 
 export const LABEL = 'paged-attention';
 
-const MIN_HEAD_DIM = 32;
+const MIN_HEAD_DIM = 8;
 const MAX_HEAD_DIM = 256;
 /** Of keys that contain their values. */
 const MAX_LATENT_DIM = 640;

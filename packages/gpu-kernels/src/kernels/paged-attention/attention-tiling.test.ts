@@ -8,7 +8,7 @@ import { GPU_THREADS, SOFTWARE_THREADS } from './thread-budget.ts';
 const DEFAULT_WORKGROUP_BYTES = 16_384;
 const DEFAULT_STORAGE_BUFFERS = 8;
 
-const headDims = Array.from({ length: 57 }, (_, i) => 32 + 4 * i);
+const headDims = Array.from({ length: 63 }, (_, i) => 8 + 4 * i);
 const groups = [1, 2, 3, 5, 7, 8, 9, 16, 71, 128];
 const heads = groups.map((headsPerGroup) => ({ numKvHeads: 2, numQueryHeads: 2 * headsPerGroup }));
 

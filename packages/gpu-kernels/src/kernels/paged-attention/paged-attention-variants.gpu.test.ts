@@ -38,6 +38,9 @@ interface Variant {
 }
 
 const VARIANTS: readonly Variant[] = [
+  { name: 'heads of 8', shape: { numQueryHeads: 4, numKvHeads: 2, headDim: 8 } },
+  { name: 'heads of 16', shape: { numQueryHeads: 10, numKvHeads: 2, headDim: 16 } },
+  { name: 'heads of 16 in int8', shape: { numQueryHeads: 2, numKvHeads: 2, headDim: 16, storage: 'int8' } },
   { name: 'heads of 80', shape: { numQueryHeads: 4, numKvHeads: 2, headDim: 80 } },
   { name: 'heads of 96', shape: { numQueryHeads: 3, numKvHeads: 1, headDim: 96 } },
   { name: 'heads of 112', shape: { numQueryHeads: 2, numKvHeads: 2, headDim: 112 } },
@@ -219,8 +222,8 @@ describe('refused, with the reason, before anything is added', () => {
   });
 
   test.each<[string, Partial<AttentionShape>]>([
-    ['headDim 644 is not a multiple of 4 from 32 to 640', { valuesInKeys: true, headDim: 644, valueDim: 512 }],
-    ['valueDim 576 is not a multiple of 4 from 32 to 512', { valuesInKeys: true, headDim: 576 }],
+    ['headDim 644 is not a multiple of 4 from 8 to 640', { valuesInKeys: true, headDim: 644, valueDim: 512 }],
+    ['valueDim 576 is not a multiple of 4 from 8 to 512', { valuesInKeys: true, headDim: 576 }],
     ['valueDim 64 is more than headDim 32', { valuesInKeys: true, valueDim: 64 }],
     ['valueDim 6 is not', { valueDim: 6 }],
     ['storage fp4 is none of f32, f16, int8', { storage: 'fp4' as never }],

@@ -408,8 +408,8 @@ describe('what a step costs', () => {
 describe('refused, with the reason, before anything is added', () => {
   test.each<[string, Partial<AttentionShape>]>([
     ['headDim 30 is not a multiple of 4', { headDim: 30 }],
-    ['headDim 28 is not a multiple of 4 from 32', { headDim: 28 }],
-    ['headDim 260 is not a multiple of 4 from 32 to 256', { headDim: 260 }],
+    ['headDim 4 is not a multiple of 4 from 8', { headDim: 4 }],
+    ['headDim 260 is not a multiple of 4 from 8 to 256', { headDim: 260 }],
     ['numKvHeads 3 does not divide numQueryHeads 4', { numKvHeads: 3 }],
     ['numKvHeads is 0', { numKvHeads: 0 }],
     ['scale NaN', { scale: Number.NaN }],

@@ -8,6 +8,15 @@ export const ORACLE_MODELS = ['llama-103', 'olmo2-101', 'gemma3-101', 'mamba2-10
 
 export type OracleModel = (typeof ORACLE_MODELS)[number];
 
+/** Largest difference of a log-probability. The oracle rounds GELU to binary16; nobody here does. */
+export const ORACLE_TOLERANCE: Readonly<Record<OracleModel, number>> = {
+  'llama-103': 1e-3,
+  'olmo2-101': 1e-3,
+  'gemma3-101': 3e-2,
+  'mamba2-101': 1e-3,
+  'granitehybrid-101': 1e-3,
+};
+
 /** A prompt and what llama.cpp answers greedily. */
 export interface OracleAnswer {
   prompt: number[];

@@ -1,7 +1,7 @@
 import { ComputeContext } from '@bufferwise/gpu-kernels';
 import { readF32, requestTestDevice, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 import { describe, expect, test } from 'vitest';
-import { toFloat32 } from '../safetensors.ts';
+import { dequantise } from '../../gguf/dequantise.ts';
 import { halfTensor, RandomValues, singleTensor } from '../testing/random-values.ts';
 import { recordEmbed } from './embed.ts';
 import { type GpuMatrix, packMatrix } from './matrix.ts';
@@ -31,13 +31,26 @@ describe('embedding tokens', () => {
         output,
       });
       expect(step.submit().numDispatches).toBe(1);
-      const rows = toFloat32(tensor);
+      const rows = dequantise(tensor);
       const expected = new Float32Array(numTokens * width);
       tokens.forEach((token, t) => {
         expected.set(rows.subarray(token * width, (token + 1) * width), t * width);
       });
       expect(await readF32(device, output)).toEqual(expected);
     }
+  });
+
+  test('takes a scale to every value', async () => {
+    const values = new RandomValues(7);
+    const tensor = singleTensor('embed', values.f32(5 * 8), [5, 8]);
+    const { data, ...layout } = packMatrix([tensor]);
+    const output = storageBuffer(device, 2 * 8 * 4);
+    const step = context.step('embed');
+    const embedding = { ...layout, buffer: storageBuffer(device, data) };
+    recordEmbed(step, { numTokens: 2, tokens: step.upload(Uint32Array.of(4, 1)), embedding, scale: 8, output });
+    step.submit();
+    const rows = dequantise(tensor).map((value) => value * 8);
+    expect(await readF32(device, output)).toEqual(Float32Array.of(...rows.subarray(32, 40), ...rows.subarray(8, 16)));
   });
 
   test('is refused when tokens, embedding or output are shorter than claimed', () => {

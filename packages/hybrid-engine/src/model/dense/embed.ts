@@ -10,6 +10,8 @@ export interface EmbedOperands {
   tokens: Binding;
   /** The embedding as the matrix that logits are made with: a column for each token of the vocabulary. */
   embedding: GpuMatrix;
+  /** What an embedding is multiplied by. Default 1. */
+  scale?: number;
   /** `[numTokens, inSize] f32`, written. */
   output: Binding;
 }
@@ -30,11 +32,12 @@ export const embedKernel = defineKernel({
 });
 
 /**
- * Adds one dispatch: `output[t] = embedding of tokens[t]`.
+ * Adds one dispatch: `output[t] = scale * embedding of tokens[t]`.
  *
  * @throws {KernelError} `kernel-dispatch` when an operand does not fit the shape; nothing was added then
  */
-export function recordEmbed(step: ComputeStep, { numTokens, tokens, embedding, output }: EmbedOperands): void {
+export function recordEmbed(step: ComputeStep, operands: EmbedOperands): void {
+  const { numTokens, tokens, embedding, scale = 1, output } = operands;
   const { label } = embedKernel;
   const { inSize: width, numColumns, format, order } = embedding;
   requireCount(label, 'numTokens', numTokens);
@@ -43,8 +46,8 @@ export function recordEmbed(step: ComputeStep, { numTokens, tokens, embedding, o
   requireBindingWords(label, 'tokens', tokens, numTokens);
   requireBindingWords(label, 'output', output, numTokens * width);
   const params = packParams(
-    { numTokens: 'u32', width: 'u32', columnQuads: 'u32' },
-    { numTokens, width, columnQuads: columnQuads(numColumns) },
+    { numTokens: 'u32', width: 'u32', columnQuads: 'u32', scale: 'f32' },
+    { numTokens, width, columnQuads: columnQuads(numColumns), scale },
   );
   step.dispatch(embedKernel, {
     shape: { numValues: numTokens * width },

@@ -5,6 +5,7 @@ struct Params {
   numTokens: u32,
   width: u32,
   columnQuads: u32,
+  scale: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -36,5 +37,6 @@ fn main(
   }
   let column = tokens[work / rowQuads];
   let row = 4u * (work % rowQuads);
-  output[work] = vec4f(load(row, column), load(row + 1u, column), load(row + 2u, column), load(row + 3u, column));
+  let values = vec4f(load(row, column), load(row + 1u, column), load(row + 2u, column), load(row + 3u, column));
+  output[work] = values * params.scale;
 }

@@ -1,5 +1,5 @@
 // Operands of a dense layer, shared by its kernels, which put their entry points behind this:
-//   output[t, o] = epilogue(sum_i norm(input)[t, i] * weight[i, o])
+//   output[t, o] = epilogue(sum_i norm(input)[t, i] * weight[i, o] + bias[o])
 //
 // A norm costs no pass of its own. A kernel reads every value of a token anyway, so it sums their squares on the way, takes the
 // norm's weight into the matrix it multiplies by, and scales the finished sum by 1 / rms, which all outputs of a token share.
@@ -17,22 +17,26 @@ struct Params {
   outputOffset: u32,
   outputStride: u32,
   normEps: f32,
+  // What the output is multiplied by before it is stored or added.
+  scale: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> input: array<vec4f>;         // rows of [inSize]
 @group(0) @binding(2) var<storage, read> normWeight: array<vec4f>;    // [inSize], read with INPUT_NORM
 @group(0) @binding(3) var<storage, read> weight: array<vec2u>;        // [inSize, columns], columns in quads
-@group(0) @binding(4) var<storage, read_write> output: array<f32>;    // rows of [outSize]
+@group(0) @binding(4) var<storage, read> bias: array<vec4f>;          // [columns], in quads, read with HAS_BIAS
+@group(0) @binding(5) var<storage, read_write> output: array<f32>;    // rows of [outSize]
 
 override INPUT_NORM: u32;
+override HAS_BIAS: u32;
 override EPILOGUE: u32;
 override WEIGHT_IS_F16: u32;
 // Tokens of one invocation.
 override TOKENS: u32;
 
 const EPILOGUE_ADD = 1u;
-const EPILOGUE_SWIGLU = 2u;
+const EPILOGUE_GEGLU = 3u;
 
 // Where a token's row begins in `input`, in quads of values. Beyond the last token: the last one's; the result is not stored.
 fn rowOf(token: u32) -> u32 {
@@ -77,9 +81,11 @@ fn normScale(sumOfSquares: f32) -> f32 {
   return 1.0;
 }
 
-// The exponent is kept below the overflow of f32; beyond it the result is 0 to every digit.
-fn silu(x: vec4f) -> vec4f {
-  return x / (1.0 + exp(-max(x, vec4f(-80.0))));
+fn biasOf(columnQuad: u32) -> vec4f {
+  if (HAS_BIAS != 0u) {
+    return bias[columnQuad];
+  }
+  return vec4f();
 }
 
 fn store(token: u32, columnQuad: u32, values: vec4f) {

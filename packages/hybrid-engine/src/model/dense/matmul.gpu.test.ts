@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { halfTensor, largestError, RandomValues, singleTensor, spreadRows } from '../testing/random-values.ts';
 import { matmulReference } from './matmul.reference.ts';
 import { type MatmulOperands, recordMatmul } from './matmul.ts';
-import { type GpuMatrix, type PackedMatrix, packMatrix } from './matrix.ts';
+import { type GpuMatrix, type PackedMatrix, packBias, packMatrix } from './matrix.ts';
 
 const TOLERANCE = 1e-4;
 const EPS = 1e-5;
@@ -22,13 +22,18 @@ interface Case {
   outSize: number;
   format: 'f16' | 'f32';
   norm: boolean;
-  epilogue: 'store' | 'add' | 'swiglu';
+  epilogue: 'store' | 'add' | 'swiglu' | 'geglu';
+  /** With a bias, and a scale other than 1. */
+  biased?: boolean;
 }
+
+const isGated = (epilogue: Case['epilogue']) => epilogue === 'swiglu' || epilogue === 'geglu';
 
 /** Largest error of one layer on random values, in a buffer in which rows lie apart. */
 async function errorOf(values: RandomValues, wanted: Case): Promise<number> {
-  const { numTokens, inSize, outSize, format, epilogue } = wanted;
-  const parts = Array.from({ length: epilogue === 'swiglu' ? 2 : 1 }, () =>
+  const { numTokens, inSize, outSize, format, epilogue, biased = false } = wanted;
+  const order = isGated(epilogue) ? 'gate-up' : 'plain';
+  const parts = Array.from({ length: isGated(epilogue) ? 2 : 1 }, () =>
     format === 'f16' ? values.f16(outSize * inSize) : { values: values.f32(outSize * inSize) },
   );
   const tensors = parts.map((part) =>
@@ -37,6 +42,8 @@ async function errorOf(values: RandomValues, wanted: Case): Promise<number> {
   const input = values.f32(numTokens * inSize);
   const before = values.f32(numTokens * outSize);
   const norm = wanted.norm ? { weight: values.f32(inSize), eps: EPS } : undefined;
+  const biases = parts.map(() => values.f32(outSize));
+  const scale = biased ? 0.5 : undefined;
   const inputPlace = { offsetWords: 4 * values.integer(0, 3), strideWords: inSize + 4 * values.integer(0, 3) };
   const outputPlace = { offsetWords: values.integer(0, 5), strideWords: outSize + values.integer(0, 5) };
   const output = storageBuffer(device, spreadRows(before, numTokens, outputPlace));
@@ -46,19 +53,39 @@ async function errorOf(values: RandomValues, wanted: Case): Promise<number> {
     numTokens,
     input: { buffer: storageBuffer(device, spreadRows(input, numTokens, inputPlace)), ...inputPlace },
     norm: norm && { ...norm, weight: storageBuffer(device, norm.weight) },
-    weight: uploaded(packMatrix(tensors, epilogue === 'swiglu' ? 'gate-up' : 'plain')),
+    weight: uploaded(packMatrix(tensors, order)),
+    ...(biased && {
+      bias: storageBuffer(
+        device,
+        packBias(
+          biases.map((bias) => singleTensor('b', bias, [outSize])),
+          order,
+        ),
+      ),
+      scale,
+    }),
     output: { buffer: output, ...outputPlace },
     epilogue,
   });
   expect(step.submit().numDispatches).toBe(1);
 
   const weight = Float32Array.from(parts.flatMap((part) => [...part.values]));
-  const expected = matmulReference({ numTokens, input, norm, weight, outSize, output: before, epilogue });
+  const expected = matmulReference({
+    numTokens,
+    input,
+    norm,
+    weight,
+    bias: biased ? Float32Array.from(biases.flatMap((bias) => [...bias])) : undefined,
+    outSize,
+    output: before,
+    epilogue,
+    scale,
+  });
   return largestError(await readF32(device, output), spreadRows(expected, numTokens, outputPlace));
 }
 
 const VARIANTS = [false, true].flatMap((norm) =>
-  (['store', 'add', 'swiglu'] as const).flatMap((epilogue) =>
+  (['store', 'add', 'swiglu', 'geglu'] as const).flatMap((epilogue) =>
     (['f16', 'f32'] as const).map((format) => ({ norm, epilogue, format })),
   ),
 );
@@ -69,9 +96,10 @@ describe('a dense layer', () => {
     // On both sides of the borders between the kernels, of a workgroup's tokens and of its columns.
     for (const numTokens of [1, 2, 4, 5, 8, 9, 16, 17, 33]) {
       const inSize = values.pick([4, 28, 32, 36, 128, 256, 260]);
-      const outSize =
-        variant.epilogue === 'swiglu' ? values.pick([4, 32, 36, 128, 132]) : values.pick([1, 4, 7, 31, 32, 33, 127, 128, 129]);
-      const wanted = { ...variant, numTokens, inSize, outSize };
+      const outSize = isGated(variant.epilogue)
+        ? values.pick([4, 32, 36, 128, 132])
+        : values.pick([1, 4, 7, 31, 32, 33, 127, 128, 129]);
+      const wanted = { ...variant, numTokens, inSize, outSize, biased: values.pick([false, true]) };
       expect(await errorOf(values, wanted), JSON.stringify(wanted)).toBeLessThan(TOLERANCE);
     }
   });
@@ -139,9 +167,11 @@ describe('a dense layer is refused', () => {
     ['with an input at an odd place', { input: { buffer: words, offsetWords: 2 } }],
     ['with a stride below the row', { output: { ...sound.output, strideWords: 3 } }],
     ['with an output shorter than its rows', { output: { ...sound.output, strideWords: 13 } }],
+    ['with a bias shorter than its columns', { bias: storageBuffer(device, 12) }],
     ['with a norm of other size', { norm: { weight: { buffer: words, size: 12 }, eps: EPS } }],
     ['with columns in the order of swiglu', { weight: { ...weight, format: 'f16', numColumns: 8, order: 'gate-up' } }],
     ['with columns in plain order for swiglu', { epilogue: 'swiglu' }],
+    ['with columns in plain order for geglu', { epilogue: 'geglu' }],
     ['that writes where it reads', { output: { buffer: words } }],
   ])('%s', (_, changes) => {
     const step = context.step('refused');

@@ -54,16 +54,20 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
       squares4 += vec4f(squareOf(x4), squareOf(x5), squareOf(x6), squareOf(x7));
     }
   }
-  store(token, columnQuad, sum0 * normScale(squares0.x));
+  finish(token, columnQuad, sum0, squares0.x);
   if (TOKENS > 1u) {
-    store(token + 1u, columnQuad, sum1 * normScale(squares0.y));
-    store(token + 2u, columnQuad, sum2 * normScale(squares0.z));
-    store(token + 3u, columnQuad, sum3 * normScale(squares0.w));
+    finish(token + 1u, columnQuad, sum1, squares0.y);
+    finish(token + 2u, columnQuad, sum2, squares0.z);
+    finish(token + 3u, columnQuad, sum3, squares0.w);
   }
   if (TOKENS > 4u) {
-    store(token + 4u, columnQuad, sum4 * normScale(squares4.x));
-    store(token + 5u, columnQuad, sum5 * normScale(squares4.y));
-    store(token + 6u, columnQuad, sum6 * normScale(squares4.z));
-    store(token + 7u, columnQuad, sum7 * normScale(squares4.w));
+    finish(token + 4u, columnQuad, sum4, squares4.x);
+    finish(token + 5u, columnQuad, sum5, squares4.y);
+    finish(token + 6u, columnQuad, sum6, squares4.z);
+    finish(token + 7u, columnQuad, sum7, squares4.w);
   }
+}
+
+fn finish(token: u32, columnQuad: u32, sum: vec4f, sumOfSquares: f32) {
+  store(token, columnQuad, (sum * normScale(sumOfSquares) + biasOf(columnQuad)) * params.scale);
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { toFloat32 } from '../safetensors.ts';
+import { dequantise } from '../../gguf/dequantise.ts';
 import { halfTensor, RandomValues, singleTensor } from '../testing/random-values.ts';
-import { packMatrix } from './matrix.ts';
+import { packBias, packMatrix } from './matrix.ts';
 
 const values = new RandomValues(2);
 
@@ -31,7 +31,7 @@ it('one matrix in another format brings all of them to f32, exactly', () => {
   const half = halfTensor('a', values.f16(4 * 4), [4, 4]);
   const { data, format } = packMatrix([half, singleTensor('b', values.f32(4 * 4), [4, 4])]);
   expect(format).toBe('f32');
-  const expected = toFloat32(half);
+  const expected = dequantise(half);
   for (let o = 0; o < 4; o++) for (let i = 0; i < 4; i++) expect(data[i * 8 + o]).toBe(expected[o * 4 + i]);
 });
 
@@ -47,4 +47,12 @@ it('gate and up take turns by four columns', () => {
   for (let i = 0; i < 4; i++) {
     expect([...data.subarray(i * 16, i * 16 + 16)]).toEqual([0, 1, 2, 3, 100, 101, 102, 103, 4, 5, 6, 7, 104, 105, 106, 107]);
   }
+});
+
+it('biases stand in the order of their columns', () => {
+  const bias = (...numbers: number[]) => singleTensor('b', Float32Array.from(numbers), [numbers.length]);
+  expect([...packBias([bias(1, 2), bias(3)])]).toEqual([1, 2, 3, 0]);
+  expect([...packBias([bias(1, 2, 3, 4), bias(5, 6, 7, 8)], 'gate-up')]).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  const eight = packBias([bias(1, 2, 3, 4, 5, 6, 7, 8), bias(11, 12, 13, 14, 15, 16, 17, 18)], 'gate-up');
+  expect([...eight]).toEqual([1, 2, 3, 4, 11, 12, 13, 14, 5, 6, 7, 8, 15, 16, 17, 18]);
 });

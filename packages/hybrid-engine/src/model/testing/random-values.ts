@@ -1,6 +1,6 @@
 import { Random } from '../../sampling/random.ts';
 import { decodeFloat16 } from '../float16.ts';
-import type { Tensor } from '../safetensors.ts';
+import type { WeightTensor } from '../weight-tensor.ts';
 
 /** Values for tests of kernels, the same for the same seed. */
 export class RandomValues {
@@ -60,11 +60,11 @@ export function spreadRows(
 }
 
 /** A tensor of binary16 values, as a weight file gives it. */
-export function halfTensor(name: string, { bits }: { bits: Uint16Array<ArrayBuffer> }, shape: readonly number[]): Tensor {
-  return { name, dtype: 'F16', shape, numElements: bits.length, bytes: new Uint8Array(bits.buffer) };
+export function halfTensor(name: string, { bits }: { bits: Uint16Array<ArrayBuffer> }, shape: readonly number[]): WeightTensor {
+  return { name, type: 'F16', shape, numElements: bits.length, bytes: new Uint8Array(bits.buffer) };
 }
 
 /** A tensor of binary32 values, as a weight file gives it. */
-export function singleTensor(name: string, values: Float32Array<ArrayBuffer>, shape: readonly number[]): Tensor {
-  return { name, dtype: 'F32', shape, numElements: values.length, bytes: new Uint8Array(values.buffer) };
+export function singleTensor(name: string, values: Float32Array<ArrayBuffer>, shape: readonly number[]): WeightTensor {
+  return { name, type: 'F32', shape, numElements: values.length, bytes: new Uint8Array(values.buffer) };
 }

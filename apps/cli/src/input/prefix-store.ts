@@ -1,0 +1,35 @@
+import { PageStoreConnector } from '@bufferwise/adapter-connectors';
+import { FilePageStore } from '@bufferwise/adapter-connectors/file-store';
+import { BufferwiseError } from '@bufferwise/core-policy';
+import { type EngineModel, modelFingerprint, type OutsideOptions } from '@bufferwise/hybrid-engine';
+import { CliError } from '../cli-error.ts';
+
+/** Prefixes of one model in a folder. */
+export interface PrefixStore extends OutsideOptions {
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a folder that prefixes are kept in, for an engine with this model.
+ *
+ * @throws {CliError} when the folder cannot be used: another process has it, or it may not be written
+ */
+export async function openPrefixStore(folder: string, quotaBytes: number, model: EngineModel): Promise<PrefixStore> {
+  let store: FilePageStore;
+  try {
+    store = await FilePageStore.open(folder, { quotaBytes });
+  } catch (error) {
+    const why = BufferwiseError.isInstance(error) || error instanceof Error ? error.message : String(error);
+    throw new CliError(`--store ${folder} cannot be used: ${why}`);
+  }
+  // One process answers a few prompts: what is used once here is used again by the next one.
+  const connector = new PageStoreConnector(store);
+  return {
+    connector,
+    modelFingerprint: modelFingerprint(model),
+    async close() {
+      await connector.close();
+      await store.close();
+    },
+  };
+}

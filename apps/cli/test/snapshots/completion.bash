@@ -1,0 +1,62 @@
+# bufferwise: completions for bash. Put this into ~/.bashrc: source <(bufferwise completion bash)
+_bufferwise() {
+  local word="${COMP_WORDS[COMP_CWORD]}" words=""
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words="plan replay generate demo doctor completion --help"
+  else
+    case "${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD - 1]}" in
+      "plan --memory") words="" ;;
+      "plan --tokens-per-block") words="" ;;
+      "plan --variant") words="whole split" ;;
+      "plan --kv-dtype") words="f32 f16 bf16 f8 i8" ;;
+      "plan --state-dtype") words="f32 f16 bf16 f8 i8" ;;
+      "plan --replay-tokens") words="" ;;
+      "plan --lengths") words="" ;;
+      "plan --typical") words="" ;;
+      "plan --prefill-chunk") words="" ;;
+      "plan --svg") words="" ;;
+      "replay --format") words="mooncake claude-code lmcache azure" ;;
+      "replay --memory") words="" ;;
+      "replay --host") words="" ;;
+      "replay --mix") words="" ;;
+      "replay --model") words="" ;;
+      "replay --variant") words="whole split" ;;
+      "replay --policies") words="" ;;
+      "replay --eviction") words="cost-aware lru" ;;
+      "replay --tokens-per-block") words="" ;;
+      "replay --running") words="" ;;
+      "replay --snapshot-every") words="" ;;
+      "replay --rebalance") words="" ;;
+      "replay --compare") words="" ;;
+      "replay --requests") words="" ;;
+      "replay --skip") words="" ;;
+      "replay --max-prompt") words="" ;;
+      "replay --svg") words="" ;;
+      "replay --html") words="" ;;
+      "generate --model") words="" ;;
+      "generate --prompts") words="" ;;
+      "generate --max-new-tokens") words="" ;;
+      "generate --memory") words="" ;;
+      "generate --memory-mib") words="" ;;
+      "generate --policies") words="" ;;
+      "generate --drafts") words="" ;;
+      "generate --store") words="" ;;
+      "generate --store-memory") words="" ;;
+      "demo --model") words="" ;;
+      "demo --max-new-tokens") words="" ;;
+      "demo --memory") words="" ;;
+      "demo --memory-mib") words="" ;;
+      *)
+        case "${COMP_WORDS[1]}" in
+          plan) words="--memory --tokens-per-block --variant --kv-dtype --state-dtype --replay-tokens --lengths --typical --prefill-chunk --scratch --json --svg --help llama-3.1-8b mistral-7b-v0.1 phi-3-mini-4k qwen3-8b gemma-2-9b gemma-3-4b gpt-oss-20b jamba-v0.1 nemotron-h-8b granite-4.0-h-small qwen3-next-80b-a3b falcon-h1-7b mamba2-2.7b deepseek-v3 deepseek-v3.2" ;;
+          replay) words="--format --memory --host --mix --model --variant --policies --eviction --tokens-per-block --running --snapshot-every --rebalance --compare --requests --skip --max-prompt --json --svg --html --help" ;;
+          generate) words="--model --prompts --max-new-tokens --memory --memory-mib --policies --drafts --store --store-memory --json --help" ;;
+          demo) words="--model --max-new-tokens --memory --memory-mib --json --help" ;;
+          doctor) words="--json --help" ;;
+          completion) words="--json --help bash zsh fish" ;;
+        esac ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _bufferwise bufferwise

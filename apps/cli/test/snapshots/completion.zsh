@@ -1,0 +1,94 @@
+#compdef bufferwise
+# bufferwise: completions for zsh. Put this into ~/.zshrc: source <(bufferwise completion zsh)
+_bufferwise() {
+  local -a commands
+  commands=(
+    'plan:What a cache for a model takes: groups, bytes a token, requests that fit, what split policies buy'
+    'replay:Serve a trace of requests on a cache without bytes: hit rates, evictions, traffic between tiers'
+    'generate:Answer prompts in order, each reusing what the earlier ones left in the cache'
+    'demo:Three requests on a hybrid model, with reuse and without, and what it saved'
+    'doctor:What will work on this machine, and how to mend the rest'
+    'completion:Print a script that completes commands and options in your shell'
+  )
+  if (( CURRENT == 2 )); then
+    _describe 'command' commands
+    return
+  fi
+  shift words
+  (( CURRENT-- ))
+  case $words[1] in
+    plan)
+      _arguments \
+        '--memory[Device memory for all pages]:memory:' \
+        '--tokens-per-block[Tokens in a block]:tokens-per-block:' \
+        '--variant[Every buffer required, or what is cheap to have again not]:variant:(whole split)' \
+        '--kv-dtype[How keys and values are stored]:kv-dtype:(f32 f16 bf16 f8 i8)' \
+        '--state-dtype[How recurrent state is stored]:state-dtype:(f32 f16 bf16 f8 i8)' \
+        '--replay-tokens[Tokens of a replay ring beside recurrent state; else 16 in split, 0 in whole]:replay-tokens:' \
+        '--lengths[Lengths of requests in tokens]:lengths:' \
+        '--typical[Length that memory is shared out for; else the middle one]:typical:' \
+        '--prefill-chunk[Tokens of a prefill step, for scratch]:prefill-chunk:' \
+        '--scratch[Let blocks that leave a window within a step share slots]' \
+        '--json[Print one JSON object]' \
+        '--svg[Draw it into a file as well]:svg:_files' \
+        '--help[What the command does, with examples]' \
+        '*: :{ compadd -- llama-3.1-8b mistral-7b-v0.1 phi-3-mini-4k qwen3-8b gemma-2-9b gemma-3-4b gpt-oss-20b jamba-v0.1 nemotron-h-8b granite-4.0-h-small qwen3-next-80b-a3b falcon-h1-7b mamba2-2.7b deepseek-v3 deepseek-v3.2; _files }' ;;
+    replay)
+      _arguments \
+        '--format[The format, when you know better]:format:(mooncake claude-code lmcache azure)' \
+        '--memory[Device memory for all pages]:memory:' \
+        '--host[Host memory for pages that leave the device; is really taken]:host:' \
+        '--mix[Layers  full, window N, state, with + between. 1 KiB a token each, a state 512 KiB]:mix:' \
+        '--model[Layers of a model instead of a mix  as for plan]:model:_files' \
+        '--variant[With --model  policies as plan has them]:variant:(whole split)' \
+        '--policies[ROLE=POLICY between commas; roles of a mix are full_kv, window_kv, ssm_state]:policies:' \
+        '--eviction[Which page leaves first]:eviction:(cost-aware lru)' \
+        '--tokens-per-block[Tokens in a block]:tokens-per-block:' \
+        '--running[Requests that run at a time, at most]:running:' \
+        '--snapshot-every[Tokens between snapshots of state]:snapshot-every:' \
+        '--rebalance[Requests between two attempts to move memory between pools; 0  never]:rebalance:' \
+        '--compare[A second setting  flags above that differ, as "eviction=lru memory=512MiB"]:compare:' \
+        '--requests[Requests to serve; else all]:requests:' \
+        '--skip[Requests to leave out at the beginning]:skip:' \
+        '--max-prompt[Leave longer prompts out, in tokens]:max-prompt:' \
+        '--json[Print one JSON object]' \
+        '--svg[Draw hit rates over time into a file as well]:svg:_files' \
+        '--html[The same as a page with the figures]:html:_files' \
+        '--help[What the command does, with examples]' \
+        '*:file:_files' ;;
+    generate)
+      _arguments \
+        '--model[A GGUF file, or a folder with config.json, tokenizer.json and model.safetensors; else the demo model]:model:_files' \
+        '--prompts[Prompts, one a line  {"text"  …} or {"ids"   … }]:prompts:_files' \
+        '--max-new-tokens[Tokens to generate for each prompt]:max-new-tokens:' \
+        '--memory[Memory for all pages]:memory:' \
+        '--memory-mib[The same in MiB; goes before --memory]:memory-mib:' \
+        '--policies[Reuse policies  auto, or ROLE=POLICY between commas; else as the model has them]:policies:' \
+        '--drafts[Tokens to guess ahead from what was said before; changes no answer]:drafts:' \
+        '--store[Folder that prefixes are kept in and found in, also by the next process; made when it is missing]:store:_files' \
+        '--store-memory[Bytes that the folder may take]:store-memory:' \
+        '--json[Print one JSON object for each prompt instead of text]' \
+        '--help[What the command does, with examples]' \
+        '*:file:_files' ;;
+    demo)
+      _arguments \
+        '--model[Folder of a model like the demo model, which is the default]:model:_files' \
+        '--max-new-tokens[Tokens to generate for each request]:max-new-tokens:' \
+        '--memory[Memory for all pages]:memory:' \
+        '--memory-mib[The same in MiB; goes before --memory]:memory-mib:' \
+        '--json[Print one JSON object instead of the story]' \
+        '--help[What the command does, with examples]' \
+        '*:file:_files' ;;
+    doctor)
+      _arguments \
+        '--json[Print one JSON object]' \
+        '--help[What the command does, with examples]' \
+        '*:file:_files' ;;
+    completion)
+      _arguments \
+        '--json[Print {"shell", "script"} instead of the script alone]' \
+        '--help[What the command does, with examples]' \
+        '*: :{ compadd -- bash zsh fish; _files }' ;;
+  esac
+}
+compdef _bufferwise bufferwise

@@ -1,0 +1,14 @@
+/**
+ * Real servers for tests: found on this machine, started on free ports in a folder of their own, and ended with the test.
+ *
+ * @packageDocumentation
+ */
+
+export { type Fault, FaultProxy } from './fault-proxy.ts';
+export { findServer, SERVERS, type ServerName } from './find-server.ts';
+export { freePorts } from './free-ports.ts';
+export { hasServer } from './has-server.ts';
+export { RedisCluster } from './redis-cluster.ts';
+export { redisCommand } from './redis-command.ts';
+export { RedisProcess } from './redis-process.ts';
+export { until } from './until.ts';

@@ -1,0 +1,18 @@
+/**
+ * A connector over page stores, and what goes with any of them. The stores themselves are sub-paths.
+ *
+ * @packageDocumentation
+ */
+
+export { type Clock, systemClock } from './clock.ts';
+export { type ComposedStore, type ComposedStoreOptions, composedStore, type StoreFaults } from './composed/composed-store.ts';
+export type {
+  AdmissionOptions,
+  BudgetOptions,
+  PageStoreConnectorOptions,
+  TimeoutOptions,
+} from './engine/connector-options.ts';
+export type { ConnectorStatistics, GroupCounts } from './engine/connector-statistics.ts';
+export { goodPrefix } from './engine/good-prefix.ts';
+export { PageStoreConnector } from './engine/page-store-connector.ts';
+export { ConnectorError, type ConnectorErrorCode } from './errors.ts';

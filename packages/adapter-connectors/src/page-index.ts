@@ -1,0 +1,81 @@
+/** What is known of a page on a medium without a look at it. */
+export interface IndexedPage {
+  /** On the medium, with all that a store adds. */
+  readonly bytes: number;
+  /** When it was stored or given out last, in milliseconds. */
+  usedAt: number;
+}
+
+/**
+ * What lies on a medium, in the order of its last use, with the room that it takes up: the rule of all stores with a quota of their own.
+ * Room is reserved before a page is written, so that a medium never holds more than its quota.
+ */
+export class PageIndex {
+  readonly quotaBytes: number;
+  readonly #pages = new Map<string, IndexedPage>();
+  #usedBytes = 0;
+
+  /** @param quotaBytes above 0; infinite for none */
+  constructor(quotaBytes: number) {
+    this.quotaBytes = quotaBytes;
+  }
+
+  /** Bytes of pages and of reserved room. */
+  get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  /** From the least recently used on. */
+  get pages(): ReadonlyMap<string, IndexedPage> {
+    return this.#pages;
+  }
+
+  get(key: string): IndexedPage | undefined {
+    return this.#pages.get(key);
+  }
+
+  /** Adds a page whose room is counted from now on, as the one used last. */
+  add(key: string, page: IndexedPage): void {
+    this.#pages.set(key, page);
+    this.#usedBytes += page.bytes;
+  }
+
+  /** Marks a page as the one used last. */
+  touch(key: string, page: IndexedPage, usedAt: number): void {
+    this.#pages.delete(key);
+    this.#pages.set(key, page);
+    page.usedAt = usedAt;
+  }
+
+  /** Forgets a page, unless another one has taken its place. */
+  remove(key: string, page: IndexedPage): boolean {
+    if (this.#pages.get(key) !== page) return false;
+    this.#pages.delete(key);
+    this.#usedBytes -= page.bytes;
+    return true;
+  }
+
+  /**
+   * Counts room for a page, and forgets the least recently used ones that are in the way: whoever asks removes them from the medium.
+   *
+   * @returns what was forgotten, or null, with nothing changed, when pages that are being written leave no such room
+   */
+  reserve(bytes: number): [string, IndexedPage][] | null {
+    let room = this.quotaBytes - this.#usedBytes;
+    const inTheWay: [string, IndexedPage][] = [];
+    for (const each of this.#pages) {
+      if (room >= bytes) break;
+      inTheWay.push(each);
+      room += each[1].bytes;
+    }
+    if (room < bytes) return null;
+    for (const [key, page] of inTheWay) this.remove(key, page);
+    this.#usedBytes += bytes;
+    return inTheWay;
+  }
+
+  /** Takes back a reservation: nothing was written, or `add` counts it from now on. */
+  release(bytes: number): void {
+    this.#usedBytes -= bytes;
+  }
+}
