@@ -18,12 +18,12 @@ import { readModel } from '../src/model/model.ts';
 export interface PolicyFigure {
   model: string;
   policies: string;
-  /** Kilobytes of one prefix end: what others need of windows and state to continue there. Full attention is kept once for all ends. */
-  keptKbPerEnd: number;
-  /** Kilobytes that a first request of `PROMPT_TOKENS` tokens leaves behind for others, all ends and full attention included. */
-  leftKb: number;
-  /** Kilobytes on the device of a request of `REQUEST_TOKENS` tokens. */
-  requestKb: number;
+  /** Kibibytes of one prefix end: what others need of windows and state to continue there. Full attention is kept once for all ends. */
+  keptKibPerEnd: number;
+  /** Kibibytes that a first request of `PROMPT_TOKENS` tokens leaves behind for others, all ends and full attention included. */
+  leftKib: number;
+  /** Kibibytes on the device of a request of `REQUEST_TOKENS` tokens. */
+  requestKib: number;
   /** Such requests that fit at a time. */
   fits: number;
   /** Tokens of the second request, which goes on where the first ended, and of the third, which is the first again. */
@@ -130,9 +130,9 @@ async function measure(device: GPUDevice, subject: Subject, policies: string, ch
   return {
     model: name,
     policies,
-    keptKbPerEnd: endBytes / 1024,
-    leftKb: leftBytes / 1024,
-    requestKb: request.bytes / 1024,
+    keptKibPerEnd: endBytes / 1024,
+    leftKib: leftBytes / 1024,
+    requestKib: request.bytes / 1024,
     fits: request.numFitting,
     reused2: second.reusedTokens,
     again2: second.recomputedTokens,
