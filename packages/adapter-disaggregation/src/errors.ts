@@ -1,7 +1,11 @@
 import { BufferwiseError } from '@bufferwise/core-policy';
 
 /** Why a request could not be moved, or two workers could not meet. */
-export type TransferErrorCode = 'invalid-transport-options' | 'peer-not-authenticated';
+export type TransferErrorCode =
+  | 'invalid-transport-options'
+  | 'peer-not-authenticated'
+  | 'layout-mismatch'
+  | 'invalid-transfer-message';
 
 /** Two workers could not work together. Nothing is held any more on this side. */
 export class TransferError extends BufferwiseError {
