@@ -18,10 +18,12 @@ import { readModel } from '../src/model/model.ts';
 export interface PolicyFigure {
   model: string;
   policies: string;
-  /** Kilobytes that one more prefix end costs: what is published of windows and state for requests that continue there. */
-  keptKbPerEnd: number;
-  /** Kilobytes on the device of a request of `REQUEST_TOKENS` tokens. */
-  requestKb: number;
+  /** Kibibytes of one prefix end: what others need of windows and state to continue there. Full attention is kept once for all ends. */
+  keptKibPerEnd: number;
+  /** Kibibytes that a first request of `PROMPT_TOKENS` tokens leaves behind for others, all ends and full attention included. */
+  leftKib: number;
+  /** Kibibytes on the device of a request of `REQUEST_TOKENS` tokens. */
+  requestKib: number;
   /** Such requests that fit at a time. */
   fits: number;
   /** Tokens of the second request, which goes on where the first ended, and of the third, which is the first again. */
@@ -34,6 +36,7 @@ export interface PolicyFigure {
 const TOKENS_PER_BLOCK = 16;
 const DEVICE_BYTES = 32 << 20;
 const CHUNK_TOKENS = 64;
+const PROMPT_TOKENS = 250;
 const REQUEST_TOKENS = 2048;
 /** Of the demo model: short steps go through a replay ring. */
 const DRAFTS = 3;
@@ -105,17 +108,12 @@ async function measure(device: GPUDevice, subject: Subject, policies: string, ch
     ...(maxDrafts !== undefined && { speculation: { maxDrafts } }),
     cache: { tokensPerBlock: TOKENS_PER_BLOCK, deviceBytes: DEVICE_BYTES, policies: choice },
   });
-  const prompt = text.slice(0, 250);
-  const keptBytes = () => engine.storage().reduce((sum, { evictable, slotBytes }) => sum + evictable * slotBytes, 0);
+  const prompt = text.slice(0, PROMPT_TOKENS);
   const ask = (tokens: readonly number[]) => engine.complete({ prompt: tokens, maxNewTokens: 2 });
   await ask(prompt);
-  const first = keptBytes();
-  const { report: second } = await ask(text.slice(0, 280));
+  const leftBytes = engine.storage().reduce((sum, { evictable, slotBytes }) => sum + evictable * slotBytes, 0);
+  const { report: second } = await ask(text.slice(0, PROMPT_TOKENS + 30));
   const { report: third } = await ask(prompt);
-  engine.manager.clearReusableBlocks();
-  // The same prompt with an end more: at a turn border in the middle.
-  await engine.complete({ prompt, maxNewTokens: 2, turnBorders: [176] });
-  const keptKbPerEnd = (keptBytes() - first) / 1024;
   await engine.close();
   const rows = maxDrafts === undefined ? undefined : { rows: 2 * (maxDrafts + 1), maxTokens: maxDrafts + 1 };
   const whole = defineCacheConfig({
@@ -124,13 +122,17 @@ async function measure(device: GPUDevice, subject: Subject, policies: string, ch
     tiers: [{ tier: 'device', quota: DEVICE_BYTES }],
     typicalStep: { kvCaches: [{ capacity: REQUEST_TOKENS, historyLength: REQUEST_TOKENS - 1 }] },
   });
-  const [request] = explain(defineCacheConfig({ ...whole, layers: withPolicies(whole, choice) }), { lengths: [REQUEST_TOKENS] })
-    .totals.requests;
+  const config = defineCacheConfig({ ...whole, layers: withPolicies(whole, choice) });
+  const { groups, totals } = explain(config, { lengths: [REQUEST_TOKENS] });
+  const [request] = totals.requests;
+  const published = groups.filter((group) => group.policy !== 'private');
+  const endBytes = published.reduce((sum, { maxRequestBytes }) => sum + (maxRequestBytes ?? 0), 0);
   return {
     model: name,
     policies,
-    keptKbPerEnd,
-    requestKb: request.bytes / 1024,
+    keptKibPerEnd: endBytes / 1024,
+    leftKib: leftBytes / 1024,
+    requestKib: request.bytes / 1024,
     fits: request.numFitting,
     reused2: second.reusedTokens,
     again2: second.recomputedTokens,

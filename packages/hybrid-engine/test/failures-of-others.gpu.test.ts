@@ -112,6 +112,26 @@ describe('requests do not see each other', () => {
 });
 
 describe('memory', () => {
+  it('of a window lasts for a prompt of any length, as pages behind it are given back', async () => {
+    // More than five blocks are never held: two that a chunk writes, and three that its first token looks back into.
+    const cache = { poolRatio: [1, 1], maxUtilForResume: 1 };
+    await withEngine(
+      { cache },
+      async (engine) => {
+        const holder = engine.manager.createKvCache();
+        await holder.resume();
+        const { poolGroup } = engine.manager.layout.bufferAttr(0, 'key');
+        const capacity = 8 * (engine.storage()[poolGroup].available - 5);
+        expect(holder.resize(capacity, 0)).toBe(true);
+        const request = { prompt: windowed.text.slice(0, 170), maxNewTokens: 4 };
+        for (let round = 0; round < 2; round++)
+          expect((await ask(engine, request)).tokens).toEqual((await coldWindowed.to(request)).tokens);
+        holder.close();
+      },
+      windowed,
+    );
+  });
+
   it.each([
     ['state', hybrid, cold],
     ['windows', windowed, coldWindowed],
