@@ -84,7 +84,7 @@ export class Scheduler {
     await this.#admit();
     const batch = this.#prepare();
     if (batch.length > 0) await this.#step(batch);
-    else this.#refuseFirst();
+    else this.#unblock();
     return true;
   }
 
@@ -104,9 +104,8 @@ export class Scheduler {
   #mayEnter(task: Task): boolean {
     const active = this.#ranked((each) => each.active);
     const working = active.filter(({ wanted }) => wanted);
-    if (working.length === 0) return true;
-    const outranks = task.priority > (working.at(-1) as Task).priority;
-    if (this.#crowded && !outranks) return false;
+    const last = working.at(-1);
+    if (this.#crowded && last !== undefined && task.priority <= last.priority) return false;
     if (active.length < this.#options.maxActive) return true;
     const victim = chooseVictim(active, task, 'priority');
     if (victim !== undefined) this.#giveWay(victim);
@@ -183,11 +182,22 @@ export class Scheduler {
     }
   }
 
-  /** Nobody can move, and nobody is left to give way: others than tasks hold the pages. */
-  #refuseFirst(): void {
-    const [first] = this.#ranked(({ wanted }) => wanted);
-    if (first?.forgoReuse()) return;
-    first?.fail(
+  /**
+   * Nobody can move: those with a share of the step may not take pages of those before them, and these have no share, or wait off the
+   * device with what they hold. The last in rank gives way, until one is left. If that cannot move, others than tasks hold the pages, or
+   * what it has found takes more room than to compute it.
+   */
+  #unblock(): void {
+    const wanted = this.#ranked((task) => task.wanted);
+    const needing = wanted.find(({ active }) => active) ?? wanted[0];
+    if (needing === undefined) return;
+    const holder = wanted.findLast((task) => task !== needing && task.holding);
+    if (holder !== undefined) {
+      this.#giveWay(holder);
+      return;
+    }
+    if (needing.forgoReuse()) return;
+    needing.fail(
       new EngineError(
         'cache-full',
         'the cache has no room for the next tokens of this request now: others hold its pages; try again when they are done, or give the cache more memory',
