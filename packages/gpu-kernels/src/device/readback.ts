@@ -1,5 +1,6 @@
 import { PoolError } from '../errors/device-error.ts';
 import { BUFFER_USAGE, MAP_READ } from '../kernel/gpu-flags.ts';
+import { DeviceLoss, DeviceLostError } from './device-lost.ts';
 
 /** Bytes `[offset, offset + size)` of a buffer, multiples of 4. */
 export interface ReadRange {
@@ -27,6 +28,7 @@ const MAX_STAGING_BYTES = 16 * 2 ** 20;
  */
 export class Readback {
   readonly #device: GPUDevice;
+  readonly #loss: DeviceLoss;
   readonly #keepBytes: number;
   readonly #idle: GPUBuffer[] = [];
   #idleBytes = 0;
@@ -35,6 +37,7 @@ export class Readback {
   /** @param keepBytes mappable memory kept for later reads */
   constructor(device: GPUDevice, keepBytes: number) {
     this.#device = device;
+    this.#loss = new DeviceLoss(device);
     this.#keepBytes = keepBytes;
   }
 
@@ -51,7 +54,8 @@ export class Readback {
   /**
    * Copies ranges into `target`, one after the other without gaps.
    * @param label names the source for people
-   * @throws {PoolError} `pool-out-of-memory` or `pool-read` (as a rejection); `target` is undefined then
+   * @throws {DeviceLostError} when the device is gone, {PoolError} `pool-out-of-memory` or `pool-read` otherwise (as a rejection);
+   *   `target` is undefined then
    */
   async read(label: string, ranges: readonly ReadRange[], target: Uint8Array): Promise<void> {
     const chunks = this.#submit(label, ranges);
@@ -72,7 +76,8 @@ export class Readback {
       )
     ).filter((error) => error !== undefined);
     if (failures.length === 0) return;
-    const cause = failures[0];
+    const cause = await this.#loss.reasonOf(failures[0]);
+    if (cause instanceof DeviceLostError) throw cause;
     if (cause instanceof PoolError) throw cause;
     throw new PoolError('pool-read', label, `the bytes did not come back from the device: ${(cause as Error).message}`, {
       cause,

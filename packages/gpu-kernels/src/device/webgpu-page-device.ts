@@ -93,7 +93,7 @@ export class WebGpuPageDevice implements PageDevice {
     step.submit();
   }
 
-  /** The copies out of the slots are submitted before the call returns. @throws {PoolError} as a rejection */
+  /** The copies out of the slots are submitted before the call returns. @throws {DeviceLostError} or {PoolError} as a rejection */
   async readSlots(pool: PoolMemory, slots: Int32Array, target: Uint8Array): Promise<void> {
     const { buffer, spec } = this.#own(pool);
     requireSlots(spec, slots, slots.length);
@@ -101,11 +101,7 @@ export class WebGpuPageDevice implements PageDevice {
     if (this.#loss.error) throw this.#loss.error;
     const ranges: ReadRange[] = [];
     forEachSlotRun(slots, (first, num) => ranges.push({ buffer, offset: first * spec.slotBytes, size: num * spec.slotBytes }));
-    try {
-      await this.#readback.read(spec.label, ranges, target);
-    } catch (error) {
-      throw await this.#loss.reasonOf(error);
-    }
+    await this.#readback.read(spec.label, ranges, target);
   }
 
   /** @throws {PoolError} `pool-unusable` or `pool-range`, before anything is written */

@@ -7,6 +7,7 @@ import { type OutsideCounts, type OutsideOptions, OutsidePrefixes } from '../out
 import { copyPages } from '../reuse/copy-pages.ts';
 import { ModelMemory } from '../reuse/model-memory.ts';
 import { ReuseOpener } from '../reuse/open-reuse.ts';
+import { Sampler } from '../sampling/sampler.ts';
 import { AnswerTask } from '../scheduler/answer-task.ts';
 import { BeamTask } from '../scheduler/beam-task.ts';
 import type { TaskHost } from '../scheduler/generation-task.ts';
@@ -129,7 +130,7 @@ export class HybridEngine {
       outsideBlockTokens: outside === undefined ? 0 : manager.layout.tokensPerBlock,
       reuse: new ReuseOpener(manager, memory, (from, to, groups) => copyPages(manager, pageDevice, from, to, groups)),
       settle: (cache) => gpuModel.settle(cache),
-      wake: () => this.#scheduler.wake(),
+      ask: (task) => this.#scheduler.ask(task),
       ended: (task) => this.#scheduler.remove(task),
     };
   }
@@ -172,13 +173,12 @@ export class HybridEngine {
   async *generate(request: GenerationRequest): AsyncGenerator<GeneratedToken, GenerationReport, void> {
     this.#requireOpen();
     checkRequest(this.#limits, request);
-    request.signal?.throwIfAborted();
-    return yield* this.#read(this.#add(request));
+    return yield* this.#read(this.#taskOf(request, new Sampler(request.sampling)));
   }
 
   /**
    * Several answers to one prompt, which is computed once. Each is read by itself, like that of `generate`; the random numbers of answer i
-   * follow from `sampling.seed + i`.
+   * follow from `sampling.seed + i`. They take part once they are read; read each to its end, or leave it.
    *
    * @param numAnswers at least 1
    * @throws {EngineError} as `generate`, at once
@@ -188,9 +188,8 @@ export class HybridEngine {
     checkRequest(this.#limits, request);
     requireCount('numAnswers', numAnswers);
     const seed = request.sampling?.seed ?? 0;
-    const tasks = Array.from({ length: numAnswers }, (_, i) =>
-      this.#add({ ...request, sampling: { ...request.sampling, seed: seed + i } }),
-    );
+    const samplers = Array.from({ length: numAnswers }, (_, i) => new Sampler({ ...request.sampling, seed: seed + i }));
+    const tasks = samplers.map((sampler) => this.#taskOf(request, sampler));
     tasks[0].lead(tasks.slice(1));
     return tasks.map((task) => this.#read(task));
   }
@@ -214,9 +213,7 @@ export class HybridEngine {
     this.#requireOpen();
     checkRequest(this.#limits, request);
     requireCount('beamWidth', request.beamWidth, this.#stepTokens);
-    request.signal?.throwIfAborted();
     const task = new BeamTask(this.#host, request, this.#numRequests++);
-    this.#scheduler.add(task);
     try {
       return { answers: await task.answers(), ...task.counts };
     } catch (error) {
@@ -239,14 +236,13 @@ export class HybridEngine {
     this.#gpuModel.destroy();
   }
 
-  #add(request: GenerationRequest): AnswerTask {
-    const task: AnswerTask = new AnswerTask(this.#host, request, this.#numRequests++, this.#speculation);
-    this.#scheduler.add(task);
-    return task;
+  #taskOf(request: GenerationRequest, sampler: Sampler): AnswerTask {
+    return new AnswerTask(this.#host, request, { arrival: this.#numRequests++, sampler, speculation: this.#speculation });
   }
 
   async *#read(task: AnswerTask): AsyncGenerator<GeneratedToken, GenerationReport, void> {
     try {
+      this.#requireOpen();
       await this.#loadOutside(task);
       for (;;) {
         const token = await task.next();
@@ -265,8 +261,8 @@ export class HybridEngine {
   async #loadOutside({ request, tokens, follows }: AnswerTask): Promise<void> {
     const { lookup = true, scope, signal } = request;
     if (this.#outside === null || !lookup || follows) return;
-    const loading = this.#outside.load(tokens.subarray(0, tokens.length - 1), scope);
-    await (signal === undefined ? loading : Promise.race([loading, aborted(signal)]));
+    signal?.throwIfAborted();
+    await orAborted(this.#outside.load(tokens.subarray(0, tokens.length - 1), scope), signal);
   }
 
   /** What is needed to go on from the prompt, for who asks the same, and from the answer, for the next turn. */
@@ -312,6 +308,13 @@ function memoryOptions({ cache = {}, speculation }: HybridEngineOptions): Memory
   return { storage: cache.storage, ...(maxTokens > 0 && { replay: { rows: 2 * maxTokens, maxTokens } }) };
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+/** Settles when the work is done, or when somebody gives up on it. */
+async function orAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  let giveUp = () => {};
+  const aborted = new Promise<void>((resolve) => {
+    giveUp = resolve;
+  });
+  signal?.addEventListener('abort', giveUp);
+  await Promise.race([work, aborted]);
+  signal?.removeEventListener('abort', giveUp);
 }

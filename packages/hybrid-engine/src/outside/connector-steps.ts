@@ -57,7 +57,7 @@ export class ConnectorSteps {
     this.#step();
   }
 
-  /** Ends a request, and settles when its pages may be given away. */
+  /** Ends a request, and settles when its pages may be given away. Rejects with what the connector throws: it does nothing with them any more then. */
   async end(id: number, blocks: BlocksByGroup): Promise<void> {
     const { delayFree } = this.#connector.scheduler.requestFinished(id, blocks);
     this.#announced.push(id);

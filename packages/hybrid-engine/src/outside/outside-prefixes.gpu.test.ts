@@ -127,6 +127,59 @@ describe('nothing from outside is used', () => {
   });
 });
 
+it('a connector that was closed too early costs its work and nothing else', async () => {
+  const name = 'gemma3-101';
+  const model = readGgufModel(oracleFile(name));
+  const store = await storeOf(name);
+  const connector = new MemoryConnector({ store });
+  const second = await start(name, store, { outside: { connector, modelFingerprint: modelFingerprint(model) } });
+  await connector.close();
+  expect((await ask(second, name)).tokens).toEqual(expected(name));
+  expect((await ask(second, name)).tokens).toEqual(expected(name));
+  await second.close();
+});
+
+it('an engine that is closed while pages are on their way leaves none of them held', async () => {
+  const name = 'gemma3-101';
+  const model = readGgufModel(oracleFile(name));
+  const store = await storeOf(name);
+  let come = () => {};
+  const late: PageStore = Object.create(store, {
+    get: {
+      value: async (keys: Parameters<PageStore['get']>[0]) => {
+        await new Promise<void>((resolve) => {
+          come = resolve;
+        });
+        return store.get(keys);
+      },
+    },
+    has: { value: (keys: Parameters<PageStore['has']>[0]) => store.has(keys) },
+    put: { value: (pages: Parameters<PageStore['put']>[0]) => store.put(pages) },
+    limits: { value: store.limits },
+  });
+  const connector = new MemoryConnector({ store: late });
+  const second = await start(name, late, { outside: { connector, modelFingerprint: modelFingerprint(model) } });
+  const answer = ask(second, name);
+  const refused = expect(answer).rejects.toMatchObject({ code: 'engine-closed' });
+  await vi.waitUntil(() => second.engine.statistics().openRequests > 0);
+  const closed = second.engine.close();
+  come();
+  await closed;
+  await refused;
+  expect(second.engine.statistics().openRequests).toBe(0);
+  await connector.close();
+});
+
+it.each([
+  [{ lookupMs: Number.NaN }, /lookupMs is NaN/],
+  [{ minTokens: -1 }, /minTokens is -1/],
+  [{ connector: new MemoryConnector({ asyncLoad: false }) }, /loads inside of steps only/],
+])('options that make no sense are refused: %j', async (more, message) => {
+  const outside = { connector: new MemoryConnector(), modelFingerprint: 'any', ...more };
+  const refused = start('gemma3-101', new MemoryPageStore(), { outside });
+  await expect(refused).rejects.toMatchObject({ code: 'engine-options', message: expect.stringMatching(message) });
+});
+
 it('private groups never leave, and optional ones come back', async () => {
   const policies = (layerId: number) => (layerId === 5 ? undefined : ('optional' as const));
   const store = await storeOf('gemma3-101', { cache: { policies } });

@@ -21,8 +21,10 @@ export interface OutsideCounts {
   /** Tokens of prefixes that came from outside. */
   loadedTokens: number;
   savedTokens: number;
-  /** Loads of which a page was missing or damaged: their prefixes were computed. */
+  /** Loads of which a page was missing or damaged, or whose connector failed: their prefixes were computed. */
   failedLoads: number;
+  /** Saves whose connector failed. */
+  failedSaves: number;
   /** Requests that did not wait for the answer. */
   slowLookups: number;
 }
@@ -39,16 +41,17 @@ const MAX_REMEMBERED = 4096;
  * until its bytes are read. So no step waits for a store, and a store that is down, slow or wrong costs time alone.
  */
 export class OutsidePrefixes {
-  readonly counts: OutsideCounts = { loadedTokens: 0, savedTokens: 0, failedLoads: 0, slowLookups: 0 };
+  readonly counts: OutsideCounts = { loadedTokens: 0, savedTokens: 0, failedLoads: 0, failedSaves: 0, slowLookups: 0 };
   readonly #manager: KvCacheManager;
   readonly #steps: ConnectorSteps;
   readonly #lookupMs: number;
   readonly #minTokens: number;
   readonly #remembered = new Set<string>();
-  readonly #saving = new Set<Promise<void>>();
+  /** Loads and saves under way. */
+  readonly #moving = new Set<Promise<void>>();
   #closed = false;
 
-  /** @throws {EngineError} `engine-options` when the connector loads inside of steps only */
+  /** @throws {EngineError} `engine-options` on a number that is none, and when the connector loads inside of steps only */
   constructor(manager: KvCacheManager, device: PageDevice, options: OutsideOptions) {
     const { connector, modelFingerprint, lookupMs = LOOKUP_MS, minTokens = 2 * manager.layout.tokensPerBlock } = options;
     if (!connector.supports.asyncLoad)
@@ -56,6 +59,8 @@ export class OutsidePrefixes {
         'engine-options',
         `connector ${connector.name} loads inside of steps only (supports.asyncLoad is false), and would make all requests wait; take one that does not`,
       );
+    requireNumber('outside.lookupMs', lookupMs);
+    requireNumber('outside.minTokens', minTokens);
     this.#manager = manager;
     this.#lookupMs = lookupMs;
     this.#minTokens = minTokens;
@@ -65,30 +70,33 @@ export class OutsidePrefixes {
   }
 
   /** Brings what the outside has of a prompt beyond what is here into the cache. Settles without an error, whatever happens. */
-  async load(tokens: Uint32Array, scope: ReuseScope | undefined): Promise<void> {
-    try {
-      await this.#load(tokens, scope);
-    } catch {
-      this.counts.failedLoads++;
-    }
+  load(tokens: Uint32Array, scope: ReuseScope | undefined): Promise<void> {
+    return this.#track(this.#load(tokens, scope), 'failedLoads');
   }
 
   /** Saves what was published of some prefixes, in the background: of each what it takes to go on from its last whole block. */
   save(prefixes: readonly Uint32Array[], scope: ReuseScope | undefined): void {
-    const saving = this.#saveAll(prefixes, scope).catch(() => {});
-    this.#saving.add(saving);
-    void saving.then(() => this.#saving.delete(saving));
+    void this.#track(this.#saveAll(prefixes, scope), 'failedSaves');
   }
 
-  /** Settles when all saves that were begun are done. */
+  /** Settles when nothing is on its way any more. */
   async settled(): Promise<void> {
-    while (this.#saving.size > 0) await Promise.all(this.#saving);
+    while (this.#moving.size > 0) await Promise.all(this.#moving);
   }
 
-  /** Begins nothing more, and settles when nothing is under way. */
+  /** Begins nothing more, and settles when nothing is on its way. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.settled();
+  }
+
+  #track(move: Promise<void>, failures: 'failedLoads' | 'failedSaves'): Promise<void> {
+    const tracked = move.catch(() => {
+      this.counts[failures]++;
+    });
+    this.#moving.add(tracked);
+    void tracked.then(() => this.#moving.delete(tracked));
+    return tracked;
   }
 
   async #load(tokens: Uint32Array, scope: ReuseScope | undefined): Promise<void> {
@@ -101,8 +109,7 @@ export class OutsidePrefixes {
       if (offer === null) this.counts.slowLookups++;
       else if (offer.tokens >= this.#minTokens && !this.#closed) await this.#take(id, tokens, scope, here, offer, loader);
     } finally {
-      await this.#steps.end(id, loader.blocks);
-      loader.cache?.close();
+      await this.#steps.end(id, loader.blocks).finally(() => loader.cache?.close());
     }
   }
 
@@ -194,6 +201,12 @@ export class OutsidePrefixes {
   #wholeBlocks(numTokens: number): number {
     return numTokens - (numTokens % this.#manager.layout.tokensPerBlock);
   }
+}
+
+/** @throws {EngineError} `engine-options` on anything but a number from 0 on */
+function requireNumber(name: string, value: number): void {
+  if (value >= 0) return;
+  throw new EngineError('engine-options', `${name} is ${value}; it must be a number, at least 0`);
 }
 
 /** The optional groups that are complete and wanted. */

@@ -2,7 +2,7 @@ import type { GeneratedToken, GenerationReport, GenerationRequest } from '../eng
 import { groupReuse } from '../engine/generation.ts';
 import type { SequenceChunk } from '../engine/gpu-model.ts';
 import { OpenedReuse } from '../reuse/open-reuse.ts';
-import { Sampler } from '../sampling/sampler.ts';
+import type { Sampler } from '../sampling/sampler.ts';
 import { type NgramOptions, ngramDrafts } from '../speculation/ngram-drafts.ts';
 import { GenerationTask, type TaskHost } from './generation-task.ts';
 
@@ -10,6 +10,14 @@ import { GenerationTask, type TaskHost } from './generation-task.ts';
 interface DraftCounts {
   proposed: number;
   accepted: number;
+}
+
+export interface AnswerTaskOptions {
+  readonly arrival: number;
+  /** Of this answer alone: it keeps the random numbers. */
+  readonly sampler: Sampler;
+  /** Null: tokens are computed one by one. */
+  readonly speculation: NgramOptions | null;
 }
 
 /**
@@ -35,11 +43,10 @@ export class AnswerTask extends GenerationTask {
   #firstTokenMs = 0;
   #draft: Uint32Array = new Uint32Array(0);
 
-  /** @throws {SamplingError} on sampling options that make no sense */
-  constructor(host: TaskHost, request: GenerationRequest, arrival: number, speculation: NgramOptions | null) {
+  constructor(host: TaskHost, request: GenerationRequest, { arrival, sampler, speculation }: AnswerTaskOptions) {
     super(host, request, arrival);
     this.#answer = request;
-    this.#sampler = new Sampler(request.sampling);
+    this.#sampler = sampler;
     this.#speculation = request.speculate === false ? null : speculation;
   }
 
@@ -64,7 +71,8 @@ export class AnswerTask extends GenerationTask {
     if (this.#ready.length === 0 && this.#finishReason === null) {
       await new Promise<void>((resolve) => {
         this.#reader = resolve;
-        this.host.wake();
+        this.ask();
+        this.#leader?.ask();
       });
       this.throwIfFailed();
     }
@@ -124,8 +132,10 @@ export class AnswerTask extends GenerationTask {
   }
 
   protected onEnd(): void {
-    for (const sibling of this.#siblings.splice(0)) sibling.#leader = null;
-    this.host.wake();
+    for (const sibling of this.#siblings.splice(0)) {
+      sibling.#leader = null;
+      if (sibling.#reader !== null) sibling.ask();
+    }
     this.#wakeReader();
   }
 

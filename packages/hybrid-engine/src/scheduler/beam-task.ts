@@ -49,7 +49,7 @@ export class BeamTask extends GenerationTask {
     if (!this.ended) {
       await new Promise<void>((resolve) => {
         this.#waiting = resolve;
-        this.host.wake();
+        this.ask();
       });
     }
     this.throwIfFailed();

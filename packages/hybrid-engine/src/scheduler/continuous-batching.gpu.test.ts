@@ -199,6 +199,27 @@ describe('several answers to one prompt', () => {
     expect(others).toEqual(await coldAnswer(prompt, { sampling: { ...sampling, seed: 13 } }));
   });
 
+  it('end by a signal that came before they were read, and cost nothing when nobody reads them', async () => {
+    const before = roomy.costs.numSteps;
+    const controller = new AbortController();
+    const [first, second] = roomy.generateSeveral(request(ids.slice(0, 30), { signal: controller.signal }), 2);
+    controller.abort(new Error('never mind'));
+    await expect(second.next()).rejects.toThrow('never mind');
+    await expect(first.next()).rejects.toThrow('never mind');
+    roomy.generateSeveral(request(ids.slice(0, 30)), 3);
+    await expect(roomy.completeSeveral(request([1], { sampling: { topP: 0 } }), 2)).rejects.toMatchObject({ option: 'topP' });
+    expect(roomy.costs.numSteps).toBe(before);
+    expect(roomy.statistics().openRequests).toBe(0);
+  });
+
+  it('that are not read by then end when the engine is closed', async () => {
+    const engine = await make();
+    const answers = engine.generateSeveral(request(ids.slice(0, 30)), 3);
+    await answers[1].next();
+    await engine.close();
+    for (const answer of answers) await expect(answer.next()).rejects.toMatchObject({ code: 'engine-closed' });
+  });
+
   it('come without forks, too, where there is no room for them', async () => {
     const { engine, close } = await crowded(4);
     const [prompt] = strangers(1, 50);
@@ -336,6 +357,21 @@ describe('a beam search', () => {
     for (let turn = 0; turn < 8; turn++) await nextTask();
     controller.abort(new Error('enough'));
     await expect(search).rejects.toThrow('enough');
+  });
+});
+
+describe('when the device is lost', () => {
+  it('all requests under way end with an error, and nothing waits for ever', async () => {
+    const mortal = await requestTestDevice();
+    const engine = await make({ device: mortal });
+    const running = [0, 1, 2].map((i) => engine.complete(request(PROMPTS[i + 4], { maxNewTokens: 500 })));
+    const outcomes = Promise.allSettled(running);
+    for (let turn = 0; turn < 12; turn++) await nextTask();
+    mortal.destroy();
+    for (const outcome of await outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'device-lost' } });
+    await expect(engine.complete(request(PROMPTS[1]))).rejects.toMatchObject({ code: 'device-lost' });
+    expect(engine.statistics().openRequests).toBe(0);
+    await engine.close();
   });
 });
 

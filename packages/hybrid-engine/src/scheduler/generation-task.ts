@@ -15,8 +15,8 @@ export interface TaskHost {
   readonly reuse: ReuseOpener;
   /** Brings recurrent state that is kept as tokens to be replayed up to date: before anybody copies it. */
   settle(cache: KvCache): void;
-  /** Somebody waits for a task. */
-  wake(): void;
+  /** Somebody waits for a task, perhaps for the first time. */
+  ask(task: Task): void;
   /** The task has ended. */
   ended(task: Task): void;
 }
@@ -76,7 +76,6 @@ export abstract class GenerationTask implements Task {
     this.known = new TokenList(request.prompt);
     this.promptLength = request.prompt.length;
     this.#mayReuse = request.lookup ?? true;
-    request.signal?.addEventListener('abort', this.#onAbort);
   }
 
   abstract get wanted(): boolean;
@@ -189,6 +188,18 @@ export abstract class GenerationTask implements Task {
     this.#giveBack();
     this.host.ended(this);
     this.onEnd();
+  }
+
+  /** Somebody waits for it. From the first time on it is known to the scheduler and listens to its signal. */
+  protected ask(): void {
+    const { signal } = this.request;
+    if (this.#ended) return;
+    if (signal?.aborted) {
+      this.fail(signal.reason);
+      return;
+    }
+    signal?.addEventListener('abort', this.#onAbort);
+    this.host.ask(this);
   }
 
   /** Throws what the task failed with, if it did. */

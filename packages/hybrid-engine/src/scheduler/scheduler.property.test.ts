@@ -87,7 +87,7 @@ class PagedRequest implements Task {
       for (let turn = 0; turn < pause; turn++) await nextTask();
       await new Promise<void>((resolve) => {
         this.#reader = resolve;
-        this.#scheduler().wake();
+        this.#scheduler().ask(this);
       });
       if (this.error !== undefined) return;
     }
@@ -226,7 +226,6 @@ describe('whatever comes, and whoever waits for what,', () => {
           await Promise.all(
             requests.map(async (request, i) => {
               for (let turn = 0; turn < plans[i][1]; turn++) await nextTask();
-              scheduler.add(request);
               await request.read();
             }),
           );

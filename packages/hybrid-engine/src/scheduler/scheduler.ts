@@ -46,10 +46,6 @@ export class Scheduler {
     this.#options = options;
   }
 
-  add(task: Task): void {
-    this.#tasks.add(task);
-  }
-
   /** The task has ended: it is not asked any more. */
   remove(task: Task): void {
     if (this.#tasks.delete(task)) this.#crowded = false;
@@ -60,32 +56,34 @@ export class Scheduler {
     for (const task of [...this.#tasks]) task.fail(error);
   }
 
-  /** Somebody waits for a task. */
-  wake(): void {
+  /** Somebody waits for a task. It takes part until it is removed. */
+  ask(task: Task): void {
+    this.#tasks.add(task);
     if (!this.#running) void this.#drive();
   }
 
   async #drive(): Promise<void> {
     this.#running = true;
-    try {
-      while (await this.#turn());
-    } catch (error) {
-      // Nobody shall wait for a step that never comes.
-      this.failAll(error);
+    for (;;) {
+      // Everybody who got something from the last step comes back with the next wish first.
+      await nextTask();
+      if (this.#ranked(({ wanted }) => wanted).length === 0) break;
+      try {
+        await this.#turn();
+      } catch (error) {
+        // Nobody shall wait for a step that never comes.
+        this.failAll(error);
+      }
     }
+    // In the same task as the look whether anybody waits: who asks from now on begins anew.
     this.#running = false;
   }
 
-  /** @returns false when nobody waits for anything */
-  async #turn(): Promise<boolean> {
-    // Everybody who got something from the last step comes back with the next wish first.
-    await nextTask();
-    if (this.#ranked(({ wanted }) => wanted).length === 0) return false;
+  async #turn(): Promise<void> {
     await this.#admit();
     const batch = this.#prepare();
     if (batch.length > 0) await this.#step(batch);
     else this.#unblock();
-    return true;
   }
 
   #ranked(which: (task: Task) => boolean): Task[] {
