@@ -4,7 +4,7 @@ import { openDevice } from '../gpu/open-device.ts';
 import { byteSize, wholeNumber } from '../input/arguments.ts';
 import { DEMO_MODEL_FOLDER, readEngineModel } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
-import { openPrefixStore } from '../input/prefix-store.ts';
+import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
 import { readPrompts } from '../input/prompts-file.ts';
 import { progressBar } from '../terminal/progress-bar.ts';
 
@@ -68,13 +68,15 @@ export const generate = defineCommand({
     const policies = given.policies === undefined ? undefined : parsePolicies(given.policies);
     const model = await readEngineModel(given.model ?? DEMO_MODEL_FOLDER);
     const prompts = await readPrompts(given.prompts, model.tokenizer);
+    const quotaBytes = byteSize('store-memory', given['store-memory']);
     const { device } = await openDevice();
     const bar = progressBar(terminal);
-    const quotaBytes = byteSize('store-memory', given['store-memory']);
-    const store = given.store === undefined ? undefined : await openPrefixStore(given.store, quotaBytes, model);
+    let store: PrefixStore | undefined;
+    let engine: HybridEngine | undefined;
     try {
+      if (given.store !== undefined) store = await openPrefixStore(given.store, quotaBytes, model);
       const speculation = maxDrafts === 0 ? undefined : { maxDrafts };
-      const engine = await HybridEngine.create({ model, device, cache: { deviceBytes, policies }, speculation, outside: store });
+      engine = await HybridEngine.create({ model, device, cache: { deviceBytes, policies }, speculation, outside: store });
       for (const [index, prompt] of prompts.entries()) {
         bar.update(index, prompts.length, `prompt ${index + 1} of ${prompts.length}`);
         const { tokens, logProbabilities, report } = await engine.complete({ prompt, maxNewTokens, signal: terminal.signal });
@@ -95,10 +97,10 @@ export const generate = defineCommand({
         terminal.print(given.json ? `${JSON.stringify(line)}\n` : `${model.tokenizer.decode(prompt)}${text}\n\n`);
       }
       await engine.saved();
-      await engine.close();
       return 0;
     } finally {
       bar.clear();
+      await engine?.close();
       await store?.close();
       device.destroy();
     }

@@ -1,6 +1,5 @@
 import { PageStoreConnector } from '@bufferwise/adapter-connectors';
 import { FilePageStore } from '@bufferwise/adapter-connectors/file-store';
-import { BufferwiseError } from '@bufferwise/core-policy';
 import { type EngineModel, modelFingerprint, type OutsideOptions } from '@bufferwise/hybrid-engine';
 import { CliError } from '../cli-error.ts';
 
@@ -15,14 +14,9 @@ export interface PrefixStore extends OutsideOptions {
  * @throws {CliError} when the folder cannot be used: another process has it, or it may not be written
  */
 export async function openPrefixStore(folder: string, quotaBytes: number, model: EngineModel): Promise<PrefixStore> {
-  let store: FilePageStore;
-  try {
-    store = await FilePageStore.open(folder, { quotaBytes });
-  } catch (error) {
-    const why = BufferwiseError.isInstance(error) || error instanceof Error ? error.message : String(error);
-    throw new CliError(`--store ${folder} cannot be used: ${why}`);
-  }
-  // One process answers a few prompts: what is used once here is used again by the next one.
+  const store = await FilePageStore.open(folder, { quotaBytes }).catch((error: Error) => {
+    throw new CliError(`--store ${folder} cannot be used: ${error.message}`);
+  });
   const connector = new PageStoreConnector(store);
   return {
     connector,

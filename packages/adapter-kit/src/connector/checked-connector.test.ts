@@ -1,5 +1,5 @@
 import { fullAttention, type LayerGroupId, ssmState } from '@bufferwise/core-policy';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { MemoryConnector } from '../memory/memory-connector.ts';
 import { checkedConnector } from './checked-connector.ts';
 import type {
@@ -100,11 +100,24 @@ describe('the scheduler', () => {
       worker.endStep();
     }
     scheduler.requestFinished(1, blocks);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    scheduler.onNewRequest({ id: 2, tokens });
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    const answer = scheduler.lookup(2, 0);
-    return answer.state === 'known' ? answer.tokens : Number.NaN;
+    // The store has it when somebody finds it.
+    let id = 100;
+    await vi.waitUntil(async () => {
+      const found = await known(++id);
+      scheduler.requestFinished(id, blocks);
+      return found > 0;
+    });
+    return known(2);
+  }
+
+  /** Tokens that a new request is offered. */
+  async function known(id: number): Promise<number> {
+    scheduler.onNewRequest({ id, tokens });
+    const answer = await vi.waitUntil(() => {
+      const lookup = scheduler.lookup(id, 0);
+      return lookup.state === 'known' ? lookup : undefined;
+    });
+    return answer.tokens;
   }
 
   test('takes no request twice, unless it has finished', () => {

@@ -92,6 +92,12 @@ test('every layer of the model is there, with the window and the sinks of the mo
   expect(layers[3]).not.toHaveProperty('slidingWindowSize');
 });
 
+test('host memory is a tier of its own, where there is any', () => {
+  expect(configOf({ hostBytes: 0 }).tiers).toHaveLength(1);
+  expect(configOf({ hostBytes: 1000 }).tiers[1]).toEqual({ tier: 'host', quota: 1000 });
+  expect(() => configOf({ hostBytes: -1 })).toThrow(expect.objectContaining({ path: 'tiers[1].quota' }));
+});
+
 test('options that fit no cache are refused, with the path to what is wrong', () => {
   expect(() => configOf({ deviceBytes: 0 })).toThrow(ConfigError);
   expect(() => configOf({ deviceBytes: 0 })).toThrow(expect.objectContaining({ path: 'tiers[0].quota' }));

@@ -47,7 +47,7 @@ export function engineCacheConfig(
   const whole = defineCacheConfig({
     tokensPerBlock,
     layers: cacheLayers(model, { ...memory, tokensPerBlock }),
-    tiers: [{ tier: 'device', quota: deviceBytes }, ...(hostBytes > 0 ? [{ tier: 'host' as const, quota: hostBytes }] : [])],
+    tiers: [{ tier: 'device', quota: deviceBytes }, ...(hostBytes === 0 ? [] : [{ tier: 'host' as const, quota: hostBytes }])],
     maxUtilForResume: options.maxUtilForResume,
   });
   const config = defineCacheConfig({ ...whole, layers: withPolicies(whole, options.policies), initialPoolRatio: poolRatio });

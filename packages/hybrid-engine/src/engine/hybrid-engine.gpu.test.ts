@@ -82,6 +82,15 @@ describe('a request is refused, and takes nothing,', () => {
     await expectRefused({ maxNewTokens: Number.MAX_SAFE_INTEGER - 1 }, 'prompt-too-long', /shorten the prompt/);
   });
 
+  it.each([[{ beamWidth: 0 }], [{ beamWidth: 65 }], [{ lengthPenalty: Number.NaN }], [{ priority: Number.NaN }]])(
+    'as a beam search with %j',
+    async (more) => {
+      const search = engine.beamSearch({ prompt: BEGINNING, beamWidth: 2, maxNewTokens: 2, ...more });
+      await expect(search).rejects.toThrow(withCode('engine-options'));
+      expect(engine.statistics().openRequests).toBe(0);
+    },
+  );
+
   it('with sampling that makes no sense', async () => {
     await expect(engine.complete(request({ sampling: { topP: 0 } }))).rejects.toMatchObject({
       code: 'sampling-options',
@@ -101,6 +110,17 @@ describe('an engine is refused', () => {
     await expect(refused).rejects.toThrow(withCode('engine-options'));
     // Logits have the longest rows, 1024 values of 4 bytes; a binding has 128 MiB.
     await expect(refused).rejects.toThrow(/from 1 to 32768,/);
+  });
+
+  it.each<[object, RegExp]>([
+    [{ maxActive: 0 }, /maxActive is 0/],
+    [{ stepTokens: 1.5 }, /stepTokens is 1.5/],
+    [{ speculation: { maxDrafts: 128 } }, /maxDrafts is 128; .* from 1 to 127/],
+    [{ speculation: { maxDrafts: 2, minNgram: 0 } }, /minNgram is 0/],
+  ])('with %j', async (options, message) => {
+    const refused = HybridEngine.create({ model, device, ...options });
+    await expect(refused).rejects.toThrow(withCode('engine-options'));
+    await expect(refused).rejects.toThrow(message);
   });
 
   it('with cache options that fit no cache', async () => {

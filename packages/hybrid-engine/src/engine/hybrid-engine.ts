@@ -49,6 +49,7 @@ interface EngineParts {
   manager: KvCacheManager;
   pageDevice: WebGpuPageDevice;
   gpuModel: GpuModel;
+  outside: OutsidePrefixes | null;
 }
 
 /** What a step may hold, with nothing left to default. */
@@ -93,6 +94,7 @@ export class HybridEngine {
     const manager = new KvCacheManager({ config, device: pageDevice, debugChecks: options.debugChecks });
     try {
       await manager.ready();
+      const outside = options.outside === undefined ? null : new OutsidePrefixes(manager, pageDevice, options.outside);
       const gpuModel = await GpuModel.create({
         model: options.model,
         device: options.device,
@@ -100,7 +102,7 @@ export class HybridEngine {
         maxTokens: stepTokens,
         memory,
       });
-      return new HybridEngine({ options, manager, pageDevice, gpuModel });
+      return new HybridEngine({ options, manager, pageDevice, gpuModel, outside });
     } catch (error) {
       await manager.close({ force: true });
       pageDevice.destroy();
@@ -108,8 +110,8 @@ export class HybridEngine {
     }
   }
 
-  private constructor({ options, manager, pageDevice, gpuModel }: EngineParts) {
-    const { model, maxActive = DEFAULT_MAX_ACTIVE, speculation = null, outside } = options;
+  private constructor({ options, manager, pageDevice, gpuModel, outside }: EngineParts) {
+    const { model, maxActive = DEFAULT_MAX_ACTIVE, speculation = null } = options;
     const { chunkTokens, stepTokens } = stepLimits(options);
     this.model = model;
     this.manager = manager;
@@ -117,7 +119,7 @@ export class HybridEngine {
     this.#gpuModel = gpuModel;
     this.#stepTokens = stepTokens;
     this.#speculation = speculation;
-    this.#outside = outside === undefined ? null : new OutsidePrefixes(manager, pageDevice, outside);
+    this.#outside = outside;
     this.#scheduler = new Scheduler({
       run: (chunks) => gpuModel.step(chunks),
       maxStepTokens: stepTokens,
@@ -127,7 +129,7 @@ export class HybridEngine {
     const memory = new ModelMemory(manager, model.description, gpuModel);
     this.#host = {
       chunkTokens,
-      outsideBlockTokens: outside === undefined ? 0 : manager.layout.tokensPerBlock,
+      outsideBlockTokens: outside === null ? 0 : manager.layout.tokensPerBlock,
       reuse: new ReuseOpener(manager, memory, (from, to, groups) => copyPages(manager, pageDevice, from, to, groups)),
       settle: (cache) => gpuModel.settle(cache),
       ask: (task) => this.#scheduler.ask(task),
@@ -213,6 +215,8 @@ export class HybridEngine {
     this.#requireOpen();
     checkRequest(this.#limits, request);
     requireCount('beamWidth', request.beamWidth, this.#stepTokens);
+    if (!Number.isFinite(request.lengthPenalty ?? 1))
+      throw new EngineError('engine-options', `lengthPenalty is ${request.lengthPenalty}; it must be a finite number`);
     const task = new BeamTask(this.#host, request, this.#numRequests++);
     try {
       return { answers: await task.answers(), ...task.counts };
@@ -298,7 +302,12 @@ function stepLimits({
   requireCount('chunkTokens', chunkTokens, most, why);
   requireCount('stepTokens', stepTokens, most, why);
   requireCount('maxActive', rest.maxActive ?? DEFAULT_MAX_ACTIVE);
-  if (rest.speculation !== undefined) requireCount('speculation.maxDrafts', rest.speculation.maxDrafts, stepTokens - 1);
+  if (rest.speculation !== undefined) {
+    const { maxDrafts, maxNgram = 1, minNgram = 1 } = rest.speculation;
+    requireCount('speculation.maxDrafts', maxDrafts, stepTokens - 1);
+    requireCount('speculation.maxNgram', maxNgram);
+    requireCount('speculation.minNgram', minNgram);
+  }
   return { chunkTokens: Math.min(chunkTokens, stepTokens), stepTokens };
 }
 
