@@ -16,3 +16,4 @@ export type { ConnectorStatistics, GroupCounts } from './engine/connector-statis
 export { goodPrefix } from './engine/good-prefix.ts';
 export { PageStoreConnector } from './engine/page-store-connector.ts';
 export { ConnectorError, type ConnectorErrorCode } from './errors.ts';
+export { NearPageStore, type NearPageStoreOptions } from './near/near-page-store.ts';

@@ -10,9 +10,9 @@ export interface IndexedPage {
  * What lies on a medium, in the order of its last use, with the room that it takes up: the rule of all stores with a quota of their own.
  * Room is reserved before a page is written, so that a medium never holds more than its quota.
  */
-export class PageIndex {
+export class PageIndex<P extends IndexedPage = IndexedPage> {
   readonly quotaBytes: number;
-  readonly #pages = new Map<string, IndexedPage>();
+  readonly #pages = new Map<string, P>();
   #usedBytes = 0;
 
   /** @param quotaBytes above 0; infinite for none */
@@ -26,29 +26,29 @@ export class PageIndex {
   }
 
   /** From the least recently used on. */
-  get pages(): ReadonlyMap<string, IndexedPage> {
+  get pages(): ReadonlyMap<string, P> {
     return this.#pages;
   }
 
-  get(key: string): IndexedPage | undefined {
+  get(key: string): P | undefined {
     return this.#pages.get(key);
   }
 
   /** Adds a page whose room is counted from now on, as the one used last. */
-  add(key: string, page: IndexedPage): void {
+  add(key: string, page: P): void {
     this.#pages.set(key, page);
     this.#usedBytes += page.bytes;
   }
 
   /** Marks a page as the one used last. */
-  touch(key: string, page: IndexedPage, usedAt: number): void {
+  touch(key: string, page: P, usedAt: number): void {
     this.#pages.delete(key);
     this.#pages.set(key, page);
     page.usedAt = usedAt;
   }
 
   /** Forgets a page, unless another one has taken its place. */
-  remove(key: string, page: IndexedPage): boolean {
+  remove(key: string, page: P): boolean {
     if (this.#pages.get(key) !== page) return false;
     this.#pages.delete(key);
     this.#usedBytes -= page.bytes;
@@ -60,9 +60,9 @@ export class PageIndex {
    *
    * @returns what was forgotten, or null, with nothing changed, when pages that are being written leave no such room
    */
-  reserve(bytes: number): [string, IndexedPage][] | null {
+  reserve(bytes: number): [string, P][] | null {
     let room = this.quotaBytes - this.#usedBytes;
-    const inTheWay: [string, IndexedPage][] = [];
+    const inTheWay: [string, P][] = [];
     for (const each of this.#pages) {
       if (room >= bytes) break;
       inTheWay.push(each);
