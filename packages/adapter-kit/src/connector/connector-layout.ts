@@ -11,7 +11,7 @@ export function connectorLayout(manager: KvCacheManager, modelFingerprint: strin
     if (lifecycle.policy === 'private') return [];
     const layerIds = [...new Set(bufferIds.map(({ layerId }) => layerId))];
     const pageBytes = poolsOf(manager, groupId).reduce((sum, { spec }) => sum + spec.slotBytes, 0);
-    return [{ groupId, lifecycle, layerIds, pageBytes }];
+    return [{ groupId, lifecycle, layerIds, pageBytes, arrangement: arrangementOf(manager, groupId) }];
   });
   return { modelFingerprint, tokensPerBlock: layout.tokensPerBlock, groups };
 }
@@ -44,6 +44,21 @@ export function connectorMemory(manager: KvCacheManager, device: PageDevice): Co
       }
     },
   };
+}
+
+/** Pools are cut to what a device binds, and buffers of several sizes lie in several pools: on two devices one page may be arranged in two ways. */
+function arrangementOf(manager: KvCacheManager, groupId: LayerGroupId): string {
+  const begins = new Map<PoolMemory, number>();
+  let pageBytes = 0;
+  for (const pool of poolsOf(manager, groupId)) {
+    begins.set(pool, pageBytes);
+    pageBytes += pool.spec.slotBytes;
+  }
+  const buffers = manager.bufferGrouping[groupId].map(({ layerId, role }) => {
+    const { offset, size, expansion } = manager.layout.bufferAttr(layerId, role);
+    return [(begins.get(manager.poolMemory(layerId, role)) as number) + offset, layerId, role, size, expansion] as const;
+  });
+  return JSON.stringify(buffers.sort(([a], [b]) => a - b));
 }
 
 function poolsOf(manager: KvCacheManager, groupId: LayerGroupId): PoolMemory[] {

@@ -21,6 +21,11 @@ export interface ConnectorGroup {
   /** Layers with a buffer in the group, in the order in which a model runs through them. */
   readonly layerIds: readonly number[];
   readonly pageBytes: number;
+  /**
+   * Which buffer lies where in a page, as text of any form: pages of equal bytes whose buffers lie in another order have other names outside. Left
+   * out where there is one way only.
+   */
+  readonly arrangement?: string;
 }
 
 /** What a connector must know before the first request. */

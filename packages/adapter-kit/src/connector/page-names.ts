@@ -9,14 +9,15 @@ const utf8 = new TextEncoder();
 /**
  * Names of the pages of one group outside of the process: 64 hexadecimal digits for what a page of the group is, a hyphen, and the 64
  * digits of the block's key. The first are SHA-256 over the model's fingerprint, the tokens of a block, what the lifecycle means, its
- * layers and the bytes of a page; the second over scope and all tokens up to the end of the block. So no page is found under another
+ * layers, the bytes of a page and which buffer lies where in them; the second over scope and all tokens up to the end of the block. So no page is found under another
  * model, group, layout, scope or text.
  */
 export class PageNames {
   readonly prefix: string;
 
-  constructor({ modelFingerprint, tokensPerBlock }: ConnectorLayout, { lifecycle, layerIds, pageBytes }: ConnectorGroup) {
-    const meaning = JSON.stringify([modelFingerprint, tokensPerBlock, lifecycleKey(lifecycle), layerIds, pageBytes]);
+  constructor({ modelFingerprint, tokensPerBlock }: ConnectorLayout, group: ConnectorGroup) {
+    const { lifecycle, layerIds, pageBytes, arrangement = '' } = group;
+    const meaning = JSON.stringify([modelFingerprint, tokensPerBlock, lifecycleKey(lifecycle), layerIds, pageBytes, arrangement]);
     this.prefix = `${keyToHex(blockKey(rootKey(), utf8.encode(meaning)))}-`;
   }
 

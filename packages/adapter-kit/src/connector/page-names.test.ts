@@ -1,0 +1,77 @@
+import { HostPageDevice, KvCacheManager } from '@bufferwise/cache-manager';
+import { type CacheConfig, defineCacheConfig, type LayerGroupId, slidingWindow } from '@bufferwise/core-policy';
+import { cutPools } from '@bufferwise/scratch-allocator';
+import { expect, test } from 'vitest';
+import { connectorLayout } from './connector-layout.ts';
+import type { ConnectorGroup, ConnectorLayout } from './kv-connector.ts';
+import { PageNames } from './page-names.ts';
+
+const group: ConnectorGroup = {
+  groupId: 0 as LayerGroupId,
+  lifecycle: slidingWindow(8),
+  layerIds: [0, 2],
+  pageBytes: 64,
+  arrangement: 'key, value',
+};
+const layout: ConnectorLayout = { modelFingerprint: 'a model', tokensPerBlock: 16, groups: [group] };
+const prefixOf = (changes: Partial<ConnectorLayout> & Partial<ConnectorGroup> = {}) =>
+  new PageNames({ ...layout, ...changes }, { ...group, ...changes }).prefix;
+
+test.each<[string, Partial<ConnectorLayout> & Partial<ConnectorGroup>]>([
+  ['another model', { modelFingerprint: 'another model' }],
+  ['other tokens in a block', { tokensPerBlock: 8 }],
+  ['another window', { lifecycle: slidingWindow(9) }],
+  ['another policy', { lifecycle: slidingWindow(8, { policy: 'optional' }) }],
+  ['other layers', { layerIds: [0, 1] }],
+  ['other bytes', { pageBytes: 65 }],
+  ['another order of buffers', { arrangement: 'value, key' }],
+])('pages of %s have other names', (_, changes) => {
+  expect(prefixOf(changes)).not.toBe(prefixOf());
+});
+
+test('another id of the group changes no name', () => {
+  expect(prefixOf({ groupId: 3 as LayerGroupId })).toBe(prefixOf());
+});
+
+const DEVICE_BYTES = 24 << 20;
+const config = (roles: readonly (readonly [role: string, size: number])[]): CacheConfig =>
+  defineCacheConfig({
+    tokensPerBlock: 4,
+    layers: [0, 1, 2].map((layerId) => ({ type: 'attention', layerId, buffers: roles.map(([role, size]) => ({ role, size })) })),
+    tiers: [{ tier: 'device', quota: DEVICE_BYTES }],
+  });
+const EQUAL = config([
+  ['key', 1024],
+  ['value', 1024],
+]);
+
+async function prefixesIn(cacheConfig: CacheConfig): Promise<string[]> {
+  const manager = new KvCacheManager({ config: cacheConfig, device: new HostPageDevice() });
+  const own = connectorLayout(manager, 'a model');
+  const prefixes = own.groups.map((each) => new PageNames(own, each).prefix);
+  await manager.close();
+  return prefixes;
+}
+
+const cut = (whole: CacheConfig) => {
+  const pieces = cutPools(whole, { maxPoolBytes: DEVICE_BYTES / 4 });
+  expect(pieces).not.toBe(whole);
+  return pieces;
+};
+
+test('buffers that lie in another order in a page of as many bytes have other names', async () => {
+  const swapped = config([
+    ['value', 1024],
+    ['key', 1024],
+  ]);
+  expect(await prefixesIn(swapped)).not.toEqual(await prefixesIn(EQUAL));
+});
+
+test('devices that bind more or less share pages where these are the same, and only there', async () => {
+  expect(await prefixesIn(cut(EQUAL))).toEqual(await prefixesIn(EQUAL));
+  const unequal = config([
+    ['key', 1024],
+    ['value', 2048],
+  ]);
+  expect(await prefixesIn(cut(unequal))).not.toEqual(await prefixesIn(unequal));
+});
