@@ -75,13 +75,8 @@ export class NearPageStore implements PageStore {
 
   list(options?: ListOptions): Promise<PageList> {
     return this.#gate.run(options, () => {
-      const after = options?.cursor ?? '';
-      const rest = [...this.#index.pages.keys()].filter((key) => key > after).sort();
-      const piece = rest.slice(0, this.limits.maxBatch);
-      return {
-        keys: piece.map((key) => ({ key, affinity: this.#index.get(key)?.affinity })),
-        cursor: piece.length < rest.length ? (piece.at(-1) as string) : null,
-      };
+      const { keys, cursor } = this.#index.piece(options?.cursor, this.limits.maxBatch);
+      return { keys: keys.map(({ key }) => ({ key, affinity: this.#index.get(key)?.affinity })), cursor };
     });
   }
 
