@@ -43,7 +43,10 @@ async function start(directory: string): Promise<HybridEngine> {
   const timeouts = { lookupMs: PATIENCE_MS, loadMs: PATIENCE_MS, saveMs: PATIENCE_MS, keepFinishedMs: PATIENCE_MS };
   const connector = new PageStoreConnector(store, { timeouts });
   const outside = { connector, modelFingerprint: modelFingerprint(model), lookupMs: PATIENCE_MS };
-  return HybridEngine.create({ model, device, outside });
+  const engine = await HybridEngine.create({ model, device, outside });
+  // Shaders are compiled when they are needed first: times of answers are those of later ones.
+  await engine.complete({ prompt: [1, 2, 3], maxNewTokens: 2, lookup: false });
+  return engine;
 }
 
 addEventListener('message', async ({ data, ports }: MessageEvent<Question>) => {
