@@ -8,6 +8,7 @@ import { blockKeys } from '@bufferwise/cache-manager/outside';
 import { fullAttention, lifecycleId, ssmState } from '@bufferwise/core-policy';
 import { afterAll, describe, expect, test } from 'vitest';
 import { composedStore } from '../composed/composed-store.ts';
+import { encryptedStore } from '../encrypted/encrypted-store.ts';
 import { FilePageStore } from '../file/file-page-store.ts';
 import { PageFolder } from '../file/page-folder.ts';
 import { EncodedNames } from './encoded-names.ts';
@@ -155,6 +156,7 @@ describe('an encoded store', () => {
     expect(checkedPageStore(inexact).exact).toBe(false);
     expect(composedStore([new MemoryPageStore(), inexact]).exact).toBe(false);
     expect(encodedStore(inexact).exact).toBe(false);
+    expect(encryptedStore(inexact, { key: new Uint8Array(32) }).exact).toBe(false);
     expect(composedStore([new MemoryPageStore(), encodedStore(new MemoryPageStore())]).exact).toBe(true);
   });
 

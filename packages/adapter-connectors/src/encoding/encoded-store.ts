@@ -13,6 +13,7 @@ import {
   type PutOutcome,
 } from '@bufferwise/adapter-kit';
 import { ConnectorError } from '../errors.ts';
+import { PageCounts } from '../remote/page-counts.ts';
 import { EncodedNames } from './encoded-names.ts';
 import { PageCodec, type PageEncoding } from './page-codec.ts';
 
@@ -60,8 +61,9 @@ class StoreOfEncoded implements EncodedStore {
   protected readonly gate: CallGate;
   protected readonly store: PageStore;
   protected readonly names: EncodedNames;
-  readonly #counts = { hits: 0, misses: 0, damaged: 0, stored: 0, refused: 0, bytesRead: 0, bytesWritten: 0 };
-  readonly #encoded = { encodedBytesRead: 0, encodedBytesWritten: 0 };
+  readonly #counts = new PageCounts();
+  #encodedBytesRead = 0;
+  #encodedBytesWritten = 0;
 
   constructor(store: PageStore, { layout, ...encoding }: EncodedStoreOptions) {
     const isInexact = encoding.int8 !== undefined && encoding.int8 !== false;
@@ -95,18 +97,13 @@ class StoreOfEncoded implements EncodedStore {
       const found = await this.store.get(encoded, options);
       const pages = await Promise.all(keys.map(({ key }, i) => this.#decode(key, encoded[i].isHashed, found[i])));
       const spoilt = encoded.filter((_, i) => found[i] !== null && pages[i] === null);
-      this.#counts.damaged += spoilt.length;
       // They are misses in any case; whoever stores them anew has the first word then.
       if (spoilt.length > 0) await this.store.delete(spoilt, options).catch(() => {});
-      pages.forEach((page, i) => {
-        if (page === null) this.#counts.misses++;
-        else {
-          this.#counts.hits++;
-          this.#counts.bytesRead += page.length;
-          this.#encoded.encodedBytesRead += found[i]?.length ?? 0;
-        }
+      return pages.map((page, i) => {
+        if (page === null) return found[i] === null ? this.#counts.miss() : this.#counts.damaged();
+        this.#encodedBytesRead += (found[i] as Uint8Array).length;
+        return this.#counts.hit(page);
       });
-      return pages;
     });
   }
 
@@ -119,12 +116,10 @@ class StoreOfEncoded implements EncodedStore {
       return entries.map((entry): PutOutcome => {
         const at = mayFit.indexOf(entry);
         const outcome: PutOutcome = at < 0 ? { status: 'refused', reason: 'too-large' } : answers[at];
-        if (outcome.status === 'refused') this.#counts.refused++;
-        if (outcome.status !== 'stored') return outcome;
-        this.#counts.stored++;
-        this.#counts.bytesWritten += entry.bytes.length;
-        this.#encoded.encodedBytesWritten += encoded[at].bytes.length;
-        return outcome;
+        if (outcome.status === 'refused') return this.#counts.refused(outcome.reason);
+        if (outcome.status === 'exists') return outcome;
+        this.#encodedBytesWritten += encoded[at].bytes.length;
+        return this.#counts.stored(entry.bytes);
       });
     });
   }
@@ -140,7 +135,9 @@ class StoreOfEncoded implements EncodedStore {
 
   statistics(): EncodedStoreStatistics {
     const { usedBytes, quotaBytes, damaged } = this.store.statistics();
-    return { ...this.#counts, damaged: this.#counts.damaged + damaged, usedBytes, quotaBytes, ...this.#encoded };
+    const own = this.#counts.statistics();
+    const encoded = { encodedBytesRead: this.#encodedBytesRead, encodedBytesWritten: this.#encodedBytesWritten };
+    return { ...own, damaged: own.damaged + damaged, usedBytes, quotaBytes, ...encoded };
   }
 
   close(): Promise<void> {
