@@ -6,6 +6,7 @@ import { DEMO_MODEL_FOLDER, readEngineModel } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
 import { readPrompts } from '../input/prompts-file.ts';
+import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
 import { progressBar } from '../terminal/progress-bar.ts';
 
 /** Answers prompts in order, greedy, in one process with one cache. */
@@ -44,6 +45,7 @@ export const generate = defineCommand({
       valueHint: 'DIR',
     },
     'store-memory': { type: 'string', description: 'Bytes that the folder may take', valueHint: 'SIZE', default: '1GiB' },
+    ...STORE_ENCODING_ARGS,
     json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },
   },
   examples: [
@@ -65,6 +67,7 @@ export const generate = defineCommand({
     const maxNewTokens = wholeNumber('max-new-tokens', given['max-new-tokens'], { min: 1, max: 1_000_000 });
     const deviceBytes = memoryBytes(given.memory, given['memory-mib']);
     const maxDrafts = wholeNumber('drafts', given.drafts, { min: 0, max: 64 });
+    const encoding = storeEncoding(given);
     const policies = given.policies === undefined ? undefined : parsePolicies(given.policies);
     const model = await readEngineModel(given.model ?? DEMO_MODEL_FOLDER);
     const prompts = await readPrompts(given.prompts, model.tokenizer);
@@ -74,7 +77,7 @@ export const generate = defineCommand({
     let store: PrefixStore | undefined;
     let engine: HybridEngine | undefined;
     try {
-      if (given.store !== undefined) store = await openPrefixStore(given.store, quotaBytes, model);
+      if (given.store !== undefined) store = await openPrefixStore(given.store, quotaBytes, model, encoding);
       const speculation = maxDrafts === 0 ? undefined : { maxDrafts };
       engine = await HybridEngine.create({ model, device, cache: { deviceBytes, policies }, speculation, outside: store });
       for (const [index, prompt] of prompts.entries()) {

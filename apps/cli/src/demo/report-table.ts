@@ -51,7 +51,8 @@ export function isSameText(a: DemoResult, b: DemoResult): boolean {
   return a.tokens.length === b.tokens.length && a.tokens.every((token, i) => token === b.tokens[i]);
 }
 
-function describeLifecycle(lifecycle: Lifecycle): string {
+/** In as few words as a head of a column has room for. */
+export function describeLifecycle(lifecycle: Lifecycle): string {
   if (lifecycle.kind === 'ssm') return 'state';
   if (lifecycle.windowSize === null) return 'full attention';
   return `window ${lifecycle.windowSize}`;

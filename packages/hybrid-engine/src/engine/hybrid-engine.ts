@@ -279,7 +279,8 @@ export class HybridEngine {
     const { lookup = true, scope, signal } = request;
     if (this.#outside === null || !lookup || follows) return;
     signal?.throwIfAborted();
-    await orAborted(this.#outside.load(tokens.subarray(0, tokens.length - 1), scope), signal);
+    // With its last token, which no connector loads: it would leave out another one.
+    await orAborted(this.#outside.load(tokens, scope), signal);
   }
 
   /** What is needed to go on from the prompt, for who asks the same, and from the answer, for the next turn. */
