@@ -6,7 +6,9 @@ import { DEMO_MODEL_FOLDER, readEngineModel } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
 import { readPrompts } from '../input/prompts-file.ts';
+import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
 import { parseStoreAddress } from '../store/store-address.ts';
+import { STORE_ARGS, storeChoice } from '../store/store-args.ts';
 import { progressBar } from '../terminal/progress-bar.ts';
 
 /** Answers prompts in order, greedy, in one process with one cache. */
@@ -45,8 +47,8 @@ export const generate = defineCommand({
         'Where prefixes are kept and found, also by the next process: a folder, redis://HOST:PORT (several between commas: a cluster), s3://BUCKET',
       valueHint: 'DIR|ADDRESS',
     },
-    'store-memory': { type: 'string', description: 'Bytes that a folder may take', valueHint: 'SIZE', default: '1GiB' },
-    'store-near': { type: 'string', description: 'Bytes of pages kept in memory before the store', valueHint: 'SIZE' },
+    ...STORE_ARGS,
+    ...STORE_ENCODING_ARGS,
     json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },
   },
   examples: [
@@ -72,13 +74,10 @@ export const generate = defineCommand({
     const maxNewTokens = wholeNumber('max-new-tokens', given['max-new-tokens'], { min: 1, max: 1_000_000 });
     const deviceBytes = memoryBytes(given.memory, given['memory-mib']);
     const maxDrafts = wholeNumber('drafts', given.drafts, { min: 0, max: 64 });
+    const encoding = storeEncoding(given);
     const policies = given.policies === undefined ? undefined : parsePolicies(given.policies);
     const address = given.store === undefined ? undefined : parseStoreAddress(given.store);
-    const storeChoice = {
-      quotaBytes: byteSize('store-memory', given['store-memory']),
-      ...(given['store-near'] !== undefined && { nearBytes: byteSize('store-near', given['store-near']) }),
-      env: process.env,
-    };
+    const choice = storeChoice(given);
     const model = await readEngineModel(given.model ?? DEMO_MODEL_FOLDER);
     const prompts = await readPrompts(given.prompts, model.tokenizer);
     const { device } = await openDevice();
@@ -92,7 +91,7 @@ export const generate = defineCommand({
       terminal.tell(`bufferwise generate: ${words}\n`);
     };
     try {
-      if (address !== undefined) store = await openPrefixStore(address, storeChoice, model);
+      if (address !== undefined) store = await openPrefixStore(address, choice, model, encoding);
       tellTrouble();
       const speculation = maxDrafts === 0 ? undefined : { maxDrafts };
       engine = await HybridEngine.create({ model, device, cache: { deviceBytes, policies }, speculation, outside: store });

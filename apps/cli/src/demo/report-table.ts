@@ -52,7 +52,7 @@ export function isSameText(a: Pick<SecondAnswer, 'tokens'>, b: Pick<SecondAnswer
   return a.tokens.length === b.tokens.length && a.tokens.every((token, i) => token === b.tokens[i]);
 }
 
-/** A group in the words of the demo. */
+/** In as few words as a head of a column has room for. */
 export function describeLifecycle(lifecycle: Lifecycle): string {
   if (lifecycle.kind === 'ssm') return 'state';
   if (lifecycle.windowSize === null) return 'full attention';

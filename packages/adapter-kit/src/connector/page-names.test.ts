@@ -3,15 +3,18 @@ import { type CacheConfig, defineCacheConfig, type LayerGroupId, slidingWindow }
 import { cutPools } from '@bufferwise/scratch-allocator';
 import { expect, test } from 'vitest';
 import { connectorLayout } from './connector-layout.ts';
-import type { ConnectorGroup, ConnectorLayout } from './kv-connector.ts';
+import type { ConnectorGroup, ConnectorLayout, PageBuffer } from './kv-connector.ts';
 import { PageNames } from './page-names.ts';
+
+const arranged = (...roles: readonly string[]): PageBuffer[] =>
+  roles.map((role, i) => ({ layerId: 0, role, offset: 32 * i, bytes: 32 }));
 
 const group: ConnectorGroup = {
   groupId: 0 as LayerGroupId,
   lifecycle: slidingWindow(8),
   layerIds: [0, 2],
   pageBytes: 64,
-  arrangement: 'key, value',
+  buffers: arranged('key', 'value'),
 };
 const layout: ConnectorLayout = { modelFingerprint: 'a model', tokensPerBlock: 16, groups: [group] };
 const prefixOf = (changes: Partial<ConnectorLayout> & Partial<ConnectorGroup> = {}) =>
@@ -24,13 +27,21 @@ test.each<[string, Partial<ConnectorLayout> & Partial<ConnectorGroup>]>([
   ['another policy', { lifecycle: slidingWindow(8, { policy: 'optional' }) }],
   ['other layers', { layerIds: [0, 1] }],
   ['other bytes', { pageBytes: 65 }],
-  ['another order of buffers', { arrangement: 'value, key' }],
+  ['another order of buffers', { buffers: arranged('value', 'key') }],
+  ['buffers that nobody told of', { buffers: undefined }],
+  ['divided buffers', { buffers: arranged('key', 'value').map((each) => ({ ...each, pagesPerBlock: 2 })) }],
 ])('pages of %s have other names', (_, changes) => {
   expect(prefixOf(changes)).not.toBe(prefixOf());
 });
 
-test('another id of the group changes no name', () => {
-  expect(prefixOf({ groupId: 3 as LayerGroupId })).toBe(prefixOf());
+test.each<[string, Partial<ConnectorGroup>]>([
+  ['another id of the group', { groupId: 3 as LayerGroupId }],
+  [
+    'what the numbers of its buffers are',
+    { buffers: arranged('key', 'value').map((each) => ({ ...each, numbers: { type: 'f32', rowLength: 4 } })) },
+  ],
+])('%s changes no name', (_, changes) => {
+  expect(prefixOf(changes)).toBe(prefixOf());
 });
 
 const DEVICE_BYTES = 24 << 20;

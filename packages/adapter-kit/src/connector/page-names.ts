@@ -16,7 +16,8 @@ export class PageNames {
   readonly prefix: string;
 
   constructor({ modelFingerprint, tokensPerBlock }: ConnectorLayout, group: ConnectorGroup) {
-    const { lifecycle, layerIds, pageBytes, arrangement = '' } = group;
+    const { lifecycle, layerIds, pageBytes, buffers } = group;
+    const arrangement = arrangementOf(buffers);
     const meaning = JSON.stringify([modelFingerprint, tokensPerBlock, lifecycleKey(lifecycle), layerIds, pageBytes, arrangement]);
     this.prefix = `${keyToHex(blockKey(rootKey(), utf8.encode(meaning)))}-`;
   }
@@ -25,6 +26,19 @@ export class PageNames {
   name(block: BlockKey, affinity: string): PageKey {
     return { key: `${this.prefix}${keyToHex(block)}`, affinity };
   }
+}
+
+/** Which buffer lies where in a page, as 64 hexadecimal digits; null where there is one way only. What its numbers are does not count. */
+export function arrangementOf(buffers: ConnectorGroup['buffers']): string | null {
+  if (buffers === undefined) return null;
+  const places = buffers.map(({ layerId, role, offset, bytes, pagesPerBlock = 1 }) => [
+    layerId,
+    role,
+    offset,
+    bytes,
+    pagesPerBlock,
+  ]);
+  return keyToHex(blockKey(rootKey(), utf8.encode(JSON.stringify(places))));
 }
 
 /** Keys of the whole blocks of a text. */
