@@ -9,6 +9,7 @@ export default libraryConfig(
     'indexeddb-store': 'src/indexeddb/index.ts',
     'opfs-store': 'src/opfs/index.ts',
     'opfs-worker': 'src/opfs/worker.ts',
+    'prefix-file': 'src/prefix-file/index.ts',
     'redis-store': 'src/redis/index.ts',
     's3-store': 'src/s3/index.ts',
     'unstorage-store': 'src/unstorage/index.ts',

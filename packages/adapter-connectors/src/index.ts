@@ -6,6 +6,13 @@
 
 export { type Clock, systemClock } from './clock.ts';
 export { type ComposedStore, type ComposedStoreOptions, composedStore, type StoreFaults } from './composed/composed-store.ts';
+export {
+  type EncodedStore,
+  type EncodedStoreOptions,
+  type EncodedStoreStatistics,
+  encodedStore,
+} from './encoding/encoded-store.ts';
+export type { PageEncoding } from './encoding/page-codec.ts';
 export type {
   AdmissionOptions,
   BudgetOptions,

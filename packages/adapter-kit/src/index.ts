@@ -24,6 +24,8 @@ export type {
   KvConnector,
   KvConnectorSupports,
   Lookup,
+  PageBuffer,
+  PageNumbers,
   StepOrders,
   StepReport,
 } from './connector/kv-connector.ts';

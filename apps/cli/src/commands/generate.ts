@@ -6,6 +6,7 @@ import { DEMO_MODEL_FOLDER, readEngineModel } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
 import { readPrompts } from '../input/prompts-file.ts';
+import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
 import { parseStoreAddress } from '../store/store-address.ts';
 import { progressBar } from '../terminal/progress-bar.ts';
 
@@ -47,6 +48,7 @@ export const generate = defineCommand({
     },
     'store-memory': { type: 'string', description: 'Bytes that a folder may take', valueHint: 'SIZE', default: '1GiB' },
     'store-near': { type: 'string', description: 'Bytes of pages kept in memory before the store', valueHint: 'SIZE' },
+    ...STORE_ENCODING_ARGS,
     json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },
   },
   examples: [
@@ -77,6 +79,7 @@ export const generate = defineCommand({
     const storeChoice = {
       quotaBytes: byteSize('store-memory', given['store-memory']),
       ...(given['store-near'] !== undefined && { nearBytes: byteSize('store-near', given['store-near']) }),
+      encoding: storeEncoding(given),
       env: process.env,
     };
     const model = await readEngineModel(given.model ?? DEMO_MODEL_FOLDER);

@@ -1,10 +1,16 @@
-import { PageStoreConnector } from '@bufferwise/adapter-connectors';
+import { type PageEncoding, PageStoreConnector } from '@bufferwise/adapter-connectors';
 import { type EngineModel, modelFingerprint, type OutsideOptions } from '@bufferwise/hybrid-engine';
 import { openPageStore, type PageStoreChoice } from '../store/open-page-store.ts';
 import type { StoreAddress } from '../store/store-address.ts';
 
+export interface PrefixStoreChoice extends PageStoreChoice {
+  /** How pages are kept there. Left out: as they are. */
+  readonly encoding?: PageEncoding;
+}
+
 /** Prefixes of one model in a store. */
 export interface PrefixStore extends OutsideOptions {
+  readonly connector: PageStoreConnector;
   /** Says what is wrong with the store, when something is; the first time only. */
   trouble(): string | undefined;
   close(): Promise<void>;
@@ -15,9 +21,9 @@ export interface PrefixStore extends OutsideOptions {
  *
  * @throws {CliError} when the store cannot be used: another process has the folder, it may not be written, a bucket has no keys
  */
-export async function openPrefixStore(address: StoreAddress, choice: PageStoreChoice, model: EngineModel): Promise<PrefixStore> {
+export async function openPrefixStore(address: StoreAddress, choice: PrefixStoreChoice, model: EngineModel): Promise<PrefixStore> {
   const { store, trouble } = await openPageStore(address, choice);
-  const connector = new PageStoreConnector(store);
+  const connector = new PageStoreConnector(store, { encoding: choice.encoding });
   let wasTold = false;
   return {
     connector,

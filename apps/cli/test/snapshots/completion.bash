@@ -2,7 +2,7 @@
 _bufferwise() {
   local word="${COMP_WORDS[COMP_CWORD]}" words=""
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words="plan replay generate demo doctor completion --help"
+    words="plan replay generate prefix demo doctor completion --help"
   else
     case "${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD - 1]}" in
       "plan --memory") words="" ;;

@@ -71,6 +71,22 @@ _bufferwise() {
         '--json[Print one JSON object for each prompt instead of text]' \
         '--help[What the command does, with examples]' \
         '*:file:_files' ;;
+    prefix)
+      _arguments \
+        '--model[Whose prefix  a GGUF file, or a folder with config.json, tokenizer.json and model.safetensors; else the demo model]:model:_files' \
+        '--prompts[export  prompts, one a line, {"text"  …} or {"ids"   … }]:prompts:_files' \
+        '--prompt[export  which of them, counted from 1]:prompt:' \
+        '--encoding[export  how the file keeps pages]:encoding:(compressed plain int8)' \
+        '--salt[Whole number that keeps tenants apart; of the export, and the same of the import]:salt:' \
+        '--store[Folder with prefixes. export  looked into first, and what is computed is kept there; import  where the prefix goes]:store:_files' \
+        '--store-memory[Bytes that the folder may take]:store-memory:' \
+        '--store-compress[Compress pages in the store; changes no answer]' \
+        '--store-int8[Keep keys and values in 8 bits in the store, compressed  answers may differ a little]' \
+        '--memory[Memory for all pages]:memory:' \
+        '--verify[inspect  read the whole file, and check every page]' \
+        '--json[Print one JSON object]' \
+        '--help[What the command does, with examples]' \
+        '*: :{ compadd -- export inspect import; _files }' ;;
     demo)
       _arguments \
         '--model[Folder of a model like the demo model, which is the default]:model:_files' \

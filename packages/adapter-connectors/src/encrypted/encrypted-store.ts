@@ -51,6 +51,7 @@ class EncryptedStore implements PageStore {
   readonly name: string;
   readonly supports: PageStoreSupports;
   readonly limits: PageStoreLimits;
+  readonly exact: boolean;
   readonly #store: PageStore;
   readonly #secrets: PageSecrets;
   readonly #gate: CallGate;
@@ -60,6 +61,7 @@ class EncryptedStore implements PageStore {
     this.#store = store;
     this.#secrets = secrets;
     this.name = `encrypted ${store.name}`;
+    this.exact = store.exact !== false;
     this.supports = { ...store.supports, list: false };
     const { maxBatch, maxPageBytes } = store.limits;
     this.limits = { maxBatch, maxPageBytes: maxPageBytes - PageSecrets.OVERHEAD_BYTES };

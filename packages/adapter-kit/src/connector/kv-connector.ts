@@ -14,6 +14,24 @@ export interface KvConnectorSupports {
   readonly events: boolean;
 }
 
+/** How the numbers of a buffer lie in a page, little endian. */
+export interface PageNumbers {
+  readonly type: 'f32' | 'f16' | 'int8';
+  /** Numbers of equal size that belong together, such as one head's vector of one token, at least 1. A buffer is whole rows, one behind the other. */
+  readonly rowLength: number;
+}
+
+/** One buffer in the bytes of a page. */
+export interface PageBuffer {
+  readonly layerId: number;
+  readonly role: string;
+  /** Bytes from the start of the page. */
+  readonly offset: number;
+  readonly bytes: number;
+  /** Absent where nobody said. */
+  readonly numbers?: PageNumbers;
+}
+
 /** One group of buffers that is offered: only what may be published is. Bytes of a page: all buffers of the group, one behind the other. */
 export interface ConnectorGroup {
   readonly groupId: LayerGroupId;
@@ -26,6 +44,8 @@ export interface ConnectorGroup {
    * out where there is one way only.
    */
   readonly arrangement?: string;
+  /** What lies where in a page, in order; absent where nobody knows. Says nothing new of what a page is, so it is no part of names. */
+  readonly buffers?: readonly PageBuffer[];
 }
 
 /** What a connector must know before the first request. */
