@@ -244,6 +244,13 @@ describe('a receiver', () => {
       expect(error.differences).toHaveLength(words.length);
       for (const word of words) expect(error.message).toMatch(word);
     }
+    const arranged = { ...layout, groups: [{ ...full, arrangement: 'values before keys' }, window, state, optional] };
+    expect((await importing(file, { layout: arranged })).message).toMatch(/arranged as [0-9a-f]{16} here/);
+    expect(
+      await importPrefix(await fileOf({ layout: arranged }), { store: new MemoryPageStore(), layout: arranged }),
+    ).toMatchObject({
+      isComplete: true,
+    });
     expect(
       await importPrefix(file, { store: new MemoryPageStore(), layout: { ...layout, groups: [...layout.groups].reverse() } }),
     ).toMatchObject({ isComplete: true });

@@ -172,8 +172,7 @@ async function withEngine(
   let store: PrefixStore | undefined;
   let engine: HybridEngine | undefined;
   try {
-    store =
-      job.store === undefined ? inMemory(model) : await openPrefixStore(job.store, job.storeChoice, model);
+    store = job.store === undefined ? inMemory(model) : await openPrefixStore(job.store, job.storeChoice, model);
     const outside = { connector: store.connector, modelFingerprint: store.modelFingerprint, minTokens: 1 };
     engine = await HybridEngine.create({ model, device, cache: { deviceBytes: job.memoryBytes }, outside });
     const isDown = store.trouble();

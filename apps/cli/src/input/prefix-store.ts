@@ -21,7 +21,11 @@ export interface PrefixStore extends OutsideOptions {
  *
  * @throws {CliError} when the store cannot be used: another process has the folder, it may not be written, a bucket has no keys
  */
-export async function openPrefixStore(address: StoreAddress, choice: PrefixStoreChoice, model: EngineModel): Promise<PrefixStore> {
+export async function openPrefixStore(
+  address: StoreAddress,
+  choice: PrefixStoreChoice,
+  model: EngineModel,
+): Promise<PrefixStore> {
   const { store, trouble } = await openPageStore(address, choice);
   const connector = new PageStoreConnector(store, { encoding: choice.encoding });
   let wasTold = false;

@@ -1,13 +1,15 @@
 import { type ConnectorGroup, type ConnectorLayout, wholeBlockKeys } from '@bufferwise/adapter-kit';
 import type { ReuseScope } from '@bufferwise/cache-manager';
-import { keyToHex, rootKey } from '@bufferwise/cache-manager/outside';
+import { blockKey, keyToHex, rootKey } from '@bufferwise/cache-manager/outside';
 import { lifecycleKey } from '@bufferwise/core-policy';
 import type { PageCodec } from '../encoding/page-codec.ts';
 import { damaged, type PrefixDifference, PrefixFileError } from './prefix-file-error.ts';
 import type { PrefixGroup, PrefixInfo } from './prefix-info.ts';
 
 /** A group of the receiver, and what decodes its pages. */
-export interface ReceivingGroup extends ConnectorGroup {
+export interface ReceivingGroup extends Omit<ConnectorGroup, 'arrangement'> {
+  /** As `arrangementName` has it. */
+  readonly arrangement: string | null;
   readonly codec: PageCodec;
 }
 
@@ -31,7 +33,12 @@ export function matchGroups(
     const key = lifecycleKey(group.lifecycle);
     const here = left.get(key);
     left.delete(key);
-    if (here !== undefined && groupWords(group) === groupWords({ ...here, form: formHere(group, here) })) return [here];
+    if (
+      here !== undefined &&
+      group.arrangement === here.arrangement &&
+      groupWords(group) === groupWords({ ...here, form: formHere(group, here) })
+    )
+      return [here];
     const words = here === undefined ? 'no such group' : groupWords({ ...here, form: formHere(group, here) });
     differences.push({ what: 'group', inFile: groupWords(group), here: words });
     return [];
@@ -75,6 +82,11 @@ export function checkScope({ tokens, tokensPerBlock, loraId, salted, key }: Pref
   );
 }
 
+/** The order of buffers in a page of a group by a name of fixed length. */
+export function arrangementName({ arrangement }: ConnectorGroup): string | null {
+  return arrangement === undefined ? null : keyToHex(blockKey(rootKey(), new TextEncoder().encode(arrangement)));
+}
+
 /** @param scope a valid one */
 export function loraIdOf(scope: ReuseScope | undefined): bigint | null {
   const id = scope?.loraId ?? null;
@@ -98,9 +110,11 @@ function groupWords({
   lifecycle,
   layerIds,
   pageBytes,
+  arrangement,
   form,
-}: Pick<PrefixGroup, 'lifecycle' | 'layerIds' | 'pageBytes' | 'form'>): string {
+}: Pick<PrefixGroup, 'lifecycle' | 'layerIds' | 'pageBytes' | 'arrangement' | 'form'>): string {
   const words = [lifecycleWords(lifecycle), `layers ${layerIds.join(' ')}`, `pages of ${pageBytes} bytes`];
+  if (arrangement !== null) words.push(`arranged as ${arrangement.slice(0, 16)}`);
   return [...words, ...(form === null ? [] : [`rows in 8 bits ${form}`])].join(', ');
 }
 

@@ -14,7 +14,7 @@ import {
 import type { ReuseScope, TokenSeq } from '@bufferwise/cache-manager';
 import { keyToHex } from '@bufferwise/cache-manager/outside';
 import { PageCodec, type PageEncoding } from '../encoding/page-codec.ts';
-import { isSalted, loraIdOf } from './compare-prefix.ts';
+import { arrangementName, isSalted, loraIdOf } from './compare-prefix.ts';
 import { encodeHeader, VERSION } from './header.ts';
 import { pagesOf, prefixGroup, sealName, totalsOf } from './prefix-blocks.ts';
 import { PrefixFileError } from './prefix-file-error.ts';
@@ -76,7 +76,11 @@ export async function exportPrefix(options: ExportOptions): Promise<PrefixExport
   const found = longestLoad(groups, prompt, (group, ordinal) => there.has(group.names.name(blocks[ordinal], affinity).key));
   if (found === null) return null;
   const described = groups.map(({ codec, ...group }) =>
-    prefixGroup({ ...group, form: codec.form }, found.groups.includes(group.groupId) ? found.end : 0, layout.tokensPerBlock),
+    prefixGroup(
+      { ...group, arrangement: arrangementName(group), form: codec.form },
+      found.groups.includes(group.groupId) ? found.end : 0,
+      layout.tokensPerBlock,
+    ),
   );
   const info: PrefixInfo = {
     version: VERSION,

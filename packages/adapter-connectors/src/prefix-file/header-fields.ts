@@ -14,7 +14,7 @@ export interface PlainHeader {
   readonly exact: boolean;
   readonly compressed: boolean;
   readonly key: string;
-  readonly groups: readonly (Pick<PrefixGroup, 'lifecycle' | 'layerIds' | 'pageBytes' | 'form'> & {
+  readonly groups: readonly (Pick<PrefixGroup, 'lifecycle' | 'layerIds' | 'pageBytes' | 'arrangement' | 'form'> & {
     readonly included: boolean;
   })[];
 }
@@ -112,6 +112,7 @@ function groupOf(group: Fields): PlainHeader['groups'][number] {
     lifecycle,
     layerIds: group.list('layerIds', 2 ** 20).map((id) => (isCount(id, 0) ? id : refuse('a layer'))),
     pageBytes: group.count('pageBytes'),
+    arrangement: group.orNull('arrangement', (name) => group.text(name, /^[0-9a-f]{64}$/)),
     form: group.orNull('form', (name) => group.text(name, /^[0-9a-f]{16}$/)),
     included,
   };

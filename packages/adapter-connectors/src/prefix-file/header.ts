@@ -30,10 +30,11 @@ export function encodeHeader(info: PrefixInfo): Uint8Array {
   const digests = Array.from(tokens as ArrayLike<number | Uint8Array>).flatMap((token, i) =>
     typeof token === 'number' ? [] : [[i, keyToHex(token)] as const],
   );
-  const groups = info.groups.map(({ lifecycle, layerIds, pageBytes, form, numPages }) => ({
+  const groups = info.groups.map(({ lifecycle, layerIds, pageBytes, arrangement, form, numPages }) => ({
     lifecycle,
     layerIds,
     pageBytes,
+    arrangement,
     form,
     included: numPages > 0,
   }));

@@ -1,6 +1,7 @@
 import {
   affinityOf,
   type CallOptions,
+  type ConnectorGroup,
   type ConnectorLayout,
   checkedPageStore,
   type PageEntry,
@@ -12,7 +13,7 @@ import {
 import type { ReuseScope } from '@bufferwise/cache-manager';
 import { PageCodec } from '../encoding/page-codec.ts';
 import { ByteReader, type ByteSource } from './byte-source.ts';
-import { checkScope, matchGroups } from './compare-prefix.ts';
+import { arrangementName, checkScope, matchGroups } from './compare-prefix.ts';
 import { readHeader } from './header.ts';
 import { damaged, PrefixFileError } from './prefix-file-error.ts';
 import { DEFAULT_LIMITS, type PrefixFileLimits, type PrefixInfo } from './prefix-info.ts';
@@ -67,13 +68,19 @@ export async function importPrefix(source: ByteSource, options: ImportOptions): 
     const groups = matchGroups(
       info,
       layout,
-      layout.groups.map((group) => ({ ...group, codec: new PageCodec(group, { int8: { states: true } }) })),
+      layout.groups.map((group) => ({
+        ...group,
+        arrangement: arrangementName(group),
+        codec: new PageCodec(group, { int8: { states: true } }),
+      })),
     );
     checkScope(info, scope);
     checkStore(info, store);
     const blocks = wholeBlockKeys(info.tokens, scope, info.tokensPerBlock);
     const affinity = affinityOf(blocks);
-    const names = groups.map((group) => new PageNames(layout, group));
+    const names = groups.map(
+      ({ groupId }) => new PageNames(layout, layout.groups.find((group) => group.groupId === groupId) as ConnectorGroup),
+    );
     const outcomes: PutOutcome[] = [];
     let batch: PageEntry[] = [];
     let batchBytes = 0;

@@ -3,14 +3,14 @@ import type { PrefixGroup } from './prefix-info.ts';
 
 /** What of a group is in a prefix of so many tokens: what it needs to continue there. With 0 tokens nothing. */
 export function prefixGroup(
-  group: Pick<PrefixGroup, 'lifecycle' | 'layerIds' | 'pageBytes' | 'form'>,
+  group: Pick<PrefixGroup, 'lifecycle' | 'layerIds' | 'pageBytes' | 'arrangement' | 'form'>,
   numTokens: number,
   tokensPerBlock: number,
 ): PrefixGroup {
-  const { lifecycle, layerIds, pageBytes, form } = group;
+  const { lifecycle, layerIds, pageBytes, arrangement, form } = group;
   const ranges = rangesOf(lifecycle, numTokens, tokensPerBlock).filter(({ begin, end }) => end > begin);
   const numPages = ranges.reduce((sum, { begin, end }) => sum + (end - begin), 0);
-  return { lifecycle, layerIds, pageBytes, form, ranges, numPages };
+  return { lifecycle, layerIds, pageBytes, arrangement, form, ranges, numPages };
 }
 
 export function totalsOf(groups: readonly PrefixGroup[]): { numPages: number; pageBytes: number } {

@@ -9,6 +9,8 @@ export interface PrefixGroup {
   /** Blocks whose pages are in the file, ascending. None for an optional group that could not continue at the end of the prefix. */
   readonly ranges: readonly BlockRange[];
   readonly numPages: number;
+  /** Names the order of buffers in a page, 64 hexadecimal digits; null where there is one way only. */
+  readonly arrangement: string | null;
   /** Names the way in which its numbers are kept in 8 bits; null where they are as they were. */
   readonly form: string | null;
 }
