@@ -111,6 +111,7 @@ function troubleOf(shown: string, counts: Faults, isAway: boolean): string | und
   if (isAway) return `--store ${shown} cannot be reached, or does not let this login in: prompts are computed without it`;
   if (connectionErrors + skipped > 0) return `--store ${shown} lost its connection: what it did not give is computed`;
   if (timeouts > 0) return `--store ${shown} did not answer in time: what it did not give is computed`;
-  if (serverErrors > 0) return `--store ${shown} refused some pages, being full or read-only, or because it wants a login: what it did not give is computed`;
+  if (serverErrors > 0)
+    return `--store ${shown} refused some pages, being full or read-only, or because it wants a login: what it did not give is computed`;
   return undefined;
 }
