@@ -264,13 +264,13 @@ describe('a receiver', () => {
   });
 
   test('with the salt of the export finds the prefix under it, and nobody else does', async () => {
-    const scope = { salt: 77n, loraId: 5 };
+    const scope = { salt: 77_310_226n, loraId: 5 };
     const file = await fileOf({ scope });
-    expect(new TextDecoder('latin1').decode(file)).not.toMatch(/77/);
+    expect(new TextDecoder('latin1').decode(file)).not.toMatch(/77310226/);
     expect(await inspectPrefix(file, { verify: true })).toMatchObject({ salted: true, loraId: 5n });
     for (const [given, words] of [
       [undefined, /under LoRA 5, and is to be imported without a LoRA/],
-      [{ loraId: 6, salt: 77 }, /under LoRA 5, and is to be imported under LoRA 6/],
+      [{ loraId: 6, salt: 77_310_226 }, /under LoRA 5, and is to be imported under LoRA 6/],
       [{ loraId: 5 }, /under a salt, and none was given/],
       [{ loraId: 5, salt: 78 }, /under another salt/],
     ] as const) {
@@ -278,7 +278,7 @@ describe('a receiver', () => {
       expect(error).toMatchObject({ code: 'prefix-file-scope', message: expect.stringMatching(words) });
     }
     const store = new MemoryPageStore();
-    await importPrefix(file, { store, layout, scope: { salt: 77, loraId: 5n } });
+    await importPrefix(file, { store, layout, scope: { salt: 77_310_226, loraId: 5n } });
     expect((await contents(store, layout, TOKENS, scope))[0].every((page) => page !== null)).toBe(true);
     expect((await contents(store, layout, TOKENS))[0].every((page) => page === null)).toBe(true);
   });
