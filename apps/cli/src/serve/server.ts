@@ -37,7 +37,7 @@ export interface AnswerServer {
    * @returns how many were made to end
    */
   drain(timeoutMs: number): Promise<number>;
-  /** Closes all connections. Requests under way end. */
+  /** Closes all connections. Requests under way end. Does nothing the second time. */
   close(): Promise<void>;
 }
 

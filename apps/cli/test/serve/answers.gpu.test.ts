@@ -21,7 +21,14 @@ const complete = (more: Partial<OpenAI.CompletionCreateParamsNonStreaming> = {})
 
 /** All chunks of a stream, and the texts of its choices. */
 async function readCompletion(more: Partial<OpenAI.CompletionCreateParamsStreaming> = {}) {
-  const stream = await client.completions.create({ model, prompt: PROMPT, max_tokens: 12, temperature: 0, ...more, stream: true });
+  const stream = await client.completions.create({
+    model,
+    prompt: PROMPT,
+    max_tokens: 12,
+    temperature: 0,
+    ...more,
+    stream: true,
+  });
   const chunks: OpenAI.Completion[] = [];
   for await (const chunk of stream) chunks.push(chunk);
   const texts: string[] = [];

@@ -11,14 +11,18 @@ export interface PromptTokens {
 /**
  * The tokens of a conversation. Its borders are behind the system prompt, which conversations share, and behind the last message: what
  * follows depends on who speaks next.
+ *
+ * @param maxTokens of a longer one no borders are looked for: it will be refused
  */
 export function chatPrompt(
   encode: TextTokenizer['encode'],
   template: ChatTemplate,
   messages: readonly ChatMessage[],
+  maxTokens: number,
 ): PromptTokens {
   const text = template.render(messages, true);
   const tokens = encode(text);
+  if (tokens.length > maxTokens) return { tokens, turnBorders: [] };
   const borders = new Set<number>();
   for (const end of bordersOf(messages)) {
     const border = tokensOfBeginning(encode, template, messages.slice(0, end), text, tokens);

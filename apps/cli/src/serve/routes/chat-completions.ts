@@ -16,7 +16,7 @@ export function chatCompletions(app: FastifyInstance, serving: Answering): void 
     const asked = {
       order,
       numPrompts: 1,
-      encode: () => [chatPrompt(encode, model.chatTemplate, messages)],
+      encode: () => [chatPrompt(encode, model.chatTemplate, messages, serving.contextLength)],
       stops: model.chatTemplate.stops,
       tenant: tenantOf(request),
     };

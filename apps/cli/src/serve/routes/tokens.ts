@@ -29,7 +29,7 @@ export function tokens(app: FastifyInstance, model: ServedModel, contextLength: 
     const ids =
       prompt !== null
         ? (addsStart === false ? tokenizer.encode : encode).call(tokenizer, prompt)
-        : chatPrompt(encode, model.chatTemplate, toMessages(messages ?? [])).tokens;
+        : chatPrompt(encode, model.chatTemplate, toMessages(messages ?? []), 0).tokens;
     return { count: ids.length, max_model_len: contextLength, tokens: [...ids] };
   });
   app.post('/detokenize', async ({ body }) => {
