@@ -148,7 +148,8 @@ export const serve = defineCommand({
       const code = await stop;
       terminal.tell('stopping: answers under way may end\n');
       const numCut = await server.drain(drainMs);
-      if (numCut > 0) terminal.tell(`${numCut} requests were cut off, which took longer than --drain-timeout\n`);
+      if (numCut > 0)
+        terminal.tell(`${numCut} ${numCut === 1 ? 'request was' : 'requests were'} cut off: --drain-timeout is over\n`);
       await server.close();
       await engine.saved();
       return numCut > 0 ? 1 : code;
