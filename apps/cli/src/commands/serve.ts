@@ -5,12 +5,17 @@ import { byteSize, duration, wholeNumber } from '../input/arguments.ts';
 import { DEMO_MODEL_FOLDER } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
+import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
 import { readApiKeys } from '../serve/http/api-keys.ts';
 import { listen } from '../serve/listen.ts';
 import { readServedModel } from '../serve/model/served-model.ts';
 import type { AnswerServer } from '../serve/server.ts';
 import { waitForStop } from '../serve/wait-for-stop.ts';
+import { parseStoreAddress } from '../store/store-address.ts';
+import { STORE_ARGS, storeChoice } from '../store/store-args.ts';
 
+/** How often the store is asked whether it is of any use. */
+const TROUBLE_MS = 5_000;
 const DAY_MS = 24 * 3_600_000;
 
 /** Answers OpenAI's interface over HTTP until it is told to stop. */
@@ -60,10 +65,12 @@ export const serve = defineCommand({
     },
     store: {
       type: 'string',
-      description: 'Folder that prefixes are kept in and found in, also by the next process; made when it is missing',
-      valueHint: 'DIR',
+      description:
+        'Where prefixes are kept and found, also by the next process: a folder, redis://HOST:PORT (several between commas: a cluster), s3://BUCKET',
+      valueHint: 'DIR|ADDRESS',
     },
-    'store-memory': { type: 'string', description: 'Bytes that the folder may take', valueHint: 'SIZE', default: '1GiB' },
+    ...STORE_ARGS,
+    ...STORE_ENCODING_ARGS,
     'max-active': { type: 'string', description: 'Answers computed at a time', valueHint: 'N', default: '32' },
     'max-queue': { type: 'string', description: 'Answers that may wait besides; more get 429', valueHint: 'N', default: '128' },
     'max-tokens': {
@@ -111,7 +118,9 @@ export const serve = defineCommand({
     const hostBytes = given['host-memory'] === undefined ? 0 : byteSize('host-memory', given['host-memory']);
     const policies = given.policies === undefined ? undefined : parsePolicies(given.policies);
     const maxDrafts = whole('drafts', given.drafts, 0, 64);
-    const quotaBytes = byteSize('store-memory', given['store-memory']);
+    const address = given.store === undefined ? undefined : parseStoreAddress(given.store);
+    const choice = storeChoice(given);
+    const encoding = storeEncoding(given);
     const maxActive = whole('max-active', given['max-active'], 1, 1024);
     const limits = {
       maxActive,
@@ -122,15 +131,21 @@ export const serve = defineCommand({
     };
     const drainMs = duration('drain-timeout', given['drain-timeout'], { max: DAY_MS });
     const defaultMaxTokens = whole('max-tokens', given['max-tokens'], 1, 1_000_000);
-    const keys = await readApiKeys(given['api-key'], given['api-keys']);
+    const keys = await readApiKeys(given['api-key'] ?? process.env.BUFFERWISE_API_KEY, given['api-keys']);
     const options = { id: given.name, templateFile: given['chat-template'] };
     const model = await readServedModel(given.model ?? DEMO_MODEL_FOLDER, options);
     const { device } = await openDevice();
     let store: PrefixStore | undefined;
     let engine: HybridEngine | undefined;
     let server: AnswerServer | undefined;
+    const tellTrouble = () => {
+      const words = store?.trouble();
+      if (words !== undefined) terminal.tell(`bufferwise serve: ${words}\n`);
+    };
+    const watching = setInterval(tellTrouble, TROUBLE_MS);
     try {
-      if (given.store !== undefined) store = await openPrefixStore(given.store, quotaBytes, model.engineModel);
+      if (address !== undefined) store = await openPrefixStore(address, choice, model.engineModel, encoding);
+      tellTrouble();
       engine = await HybridEngine.create({
         model: model.engineModel,
         device,
@@ -154,6 +169,7 @@ export const serve = defineCommand({
       await engine.saved();
       return numCut > 0 ? 1 : code;
     } finally {
+      clearInterval(watching);
       await server?.close();
       await engine?.close();
       await store?.close();

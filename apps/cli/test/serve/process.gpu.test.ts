@@ -32,10 +32,18 @@ interface Served {
   readonly exit: Promise<number | string>;
 }
 
-/** Starts the command, and waits until it listens. */
-async function serve(...args: string[]): Promise<Served> {
+/** The variables of a terminal: where there is no GPU the command starts itself again, with those of a software device. */
+function bareEnvironment(): NodeJS.ProcessEnv {
+  const { VK_ICD_FILENAMES: _, LD_LIBRARY_PATH: __, ...rest } = process.env;
+  return rest;
+}
+
+/** Starts the command, in a process group of its own, and waits until it listens. */
+async function serve(args: readonly string[], env = process.env): Promise<Served> {
   const child = spawn(process.execPath, [command, 'serve', ...args, '--port', '0', '--json'], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+    env,
   });
   started.push(child);
   let told = '';
@@ -75,9 +83,9 @@ async function streaming(url: string, maxTokens: number): Promise<{ rest: Promis
 
 describe('bufferwise serve', () => {
   it('ends in order on SIGTERM: who is in gets his answer, others are sent away, and the code is 0', async () => {
-    const { url, child, exit, told } = await serve(LLAMA);
-    const expected = (await (await ask(url, { max_tokens: 600 })).json()).choices[0].text;
-    const { rest } = await streaming(url, 600);
+    const { url, child, exit, told } = await serve([LLAMA, '--drain-timeout', '5m']);
+    const expected = (await (await ask(url, { max_tokens: 200 })).json()).choices[0].text;
+    const { rest } = await streaming(url, 200);
     child.kill('SIGTERM');
     await vi.waitFor(async () => {
       const health = await fetch(`${url}/health`);
@@ -99,7 +107,7 @@ describe('bufferwise serve', () => {
   });
 
   it('cuts answers off that take longer than they have, and says so', async () => {
-    const { url, child, exit, told } = await serve(LLAMA, '--drain-timeout', '200ms');
+    const { url, child, exit, told } = await serve([LLAMA, '--drain-timeout', '200ms']);
     const { rest } = await streaming(url, 1000);
     child.kill('SIGTERM');
     const last = (await rest).trimEnd().split('\n\n').at(-1) as string;
@@ -109,7 +117,7 @@ describe('bufferwise serve', () => {
   });
 
   it('ends at once on a second signal', async () => {
-    const { url, child, exit } = await serve(LLAMA);
+    const { url, child, exit } = await serve([LLAMA]);
     const { rest } = await streaming(url, 1000);
     child.kill('SIGTERM');
     await vi.waitFor(async () => expect((await fetch(`${url}/health`)).status).toBe(503));
@@ -119,13 +127,14 @@ describe('bufferwise serve', () => {
   });
 
   it('ends with 130 on Ctrl-C', async () => {
-    const { child, exit } = await serve(LLAMA);
-    child.kill('SIGINT');
+    const { child, exit } = await serve([LLAMA], bareEnvironment());
+    // As a terminal does it: to everybody in the group.
+    process.kill(-(child.pid as number), 'SIGINT');
     expect(await exit).toBe(130);
   });
 
   it('leaves nothing behind when it is killed', async () => {
-    const { url, child, exit } = await serve(LLAMA);
+    const { url, child, exit } = await serve([LLAMA], bareEnvironment());
     child.kill('SIGKILL');
     expect(await exit).toBe('SIGKILL');
     await vi.waitFor(() => expect(fetch(url)).rejects.toThrow(), { timeout: 30_000, interval: 50 });
@@ -135,7 +144,7 @@ describe('bufferwise serve', () => {
     const store = join(folder, 'prefixes');
     const prompt = 'a beginning that is long enough for several blocks, and then some more of it';
     const cached = async () => {
-      const { url, child, exit } = await serve(GRANITE, '--store', store, '--name', 'tiny');
+      const { url, child, exit } = await serve([GRANITE, '--store', store, '--name', 'tiny']);
       const answer = await (await ask(url, { prompt, max_tokens: 4, model: 'tiny' })).json();
       const metrics = await (await fetch(`${url}/metrics`)).text();
       child.kill('SIGTERM');
@@ -152,7 +161,7 @@ describe('bufferwise serve', () => {
   });
 
   it('says in one line that it cannot listen', async () => {
-    const { url } = await serve(LLAMA);
+    const { url } = await serve([LLAMA]);
     const second = spawn(process.execPath, [command, 'serve', LLAMA, '--port', new URL(url).port], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -263,10 +263,7 @@ export class HybridEngine {
     return new AnswerTask(this.#host, request, { arrival: this.#numRequests++, ordinal, sampler, speculation });
   }
 
-  async *#read(
-    task: AnswerTask,
-    { onReport }: GenerationRequest,
-  ): AsyncGenerator<GeneratedToken, GenerationReport, void> {
+  async *#read(task: AnswerTask, { onReport }: GenerationRequest): AsyncGenerator<GeneratedToken, GenerationReport, void> {
     try {
       this.#requireOpen();
       await this.#loadOutside(task);

@@ -44,18 +44,14 @@ export interface PromptOutcome {
   readonly completionTokens: number;
 }
 
-/**
- * Answers one prompt, as often as the order says. All answers are read at the same time; when one fails the others end, too.
- *
- * @returns its `start` throws {EngineError} on a bad request, at once; what that returns throws what the engine or `onPiece` does
- */
+/** Answers one prompt, as often as the order says. All answers are read at the same time; when one fails the others end, too. */
 export class PromptAnswers {
   readonly #model: ServedModel;
   readonly #job: AnswerJob;
   readonly #observer: AnswerObserver;
   readonly #edits: readonly LogitEdits[];
-  /** Most likely tokens behind each answer's last choice. */
-  readonly #top: (readonly LikelyToken[])[];
+  /** Of each answer the most likely tokens at choices that were not read yet: drafts make several at a time. */
+  readonly #top: (readonly LikelyToken[])[][];
   readonly #reports: (GenerationReport | undefined)[] = [];
   readonly #startedAt = performance.now();
   readonly #steps: readonly AsyncGenerator<GeneratedToken, GenerationReport, void>[];
@@ -69,7 +65,7 @@ export class PromptAnswers {
     const isEdited = LogitEdits.areAsked(order.edits);
     this.#edits = isEdited ? Array.from({ length: order.numAnswers }, () => new LogitEdits(order.edits)) : [];
     this.#top = Array.from({ length: order.numAnswers }, () => []);
-    const looks = isEdited || (order.numTopTokens ?? 0) > 0;
+    const looks = isEdited || this.#numTopTokens > 0;
     this.#steps = engine.generateSeveral(
       {
         prompt: prompt.tokens,
@@ -138,8 +134,9 @@ export class PromptAnswers {
       this.#observer.onToken(lastAt === null ? null : now - lastAt, now - this.#startedAt);
       lastAt = now;
       this.#edits[answer]?.said(next.value.token);
+      const top = this.#top[answer].shift() ?? [];
       if (this.#isEnd(next.value.token)) continue;
-      const piece = text.push(next.value, this.#top[answer]);
+      const piece = text.push(next.value, top);
       if (piece.text !== '' || piece.tokens.length > 0) await onPiece(answer, piece);
       signal.throwIfAborted();
       if (text.stopped) return 'stop';
@@ -152,6 +149,10 @@ export class PromptAnswers {
 
   #look(logits: Float32Array, answer: number): void {
     this.#edits[answer]?.apply(logits);
-    this.#top[answer] = topTokens(logits, this.#job.order.numTopTokens ?? 0);
+    if (this.#numTopTokens > 0) this.#top[answer].push(topTokens(logits, this.#numTopTokens));
+  }
+
+  get #numTopTokens(): number {
+    return this.#job.order.numTopTokens ?? 0;
   }
 }
