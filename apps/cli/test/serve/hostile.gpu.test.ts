@@ -167,6 +167,7 @@ describe('a flood', () => {
       '{"prompt": {"__proto__": []}}',
       '{"__proto__": {"prompt": "a"}}',
       `{"prompt": ${'['.repeat(5000)}${']'.repeat(5000)}}`,
+      `{"prompt": "a", "suffix": ${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
       '{"prompt": "a", "n": 1e400}',
       '{"prompt": "a", "max_tokens": -0.5}',
       '{"prompt": "a", "stop": [[["a"]]]}',

@@ -204,14 +204,14 @@ describe('several answers to one prompt', () => {
   });
 
   it('are counted while they are under way', async () => {
-    const { engine, close } = await crowded(2);
+    const engine = await make({ maxActive: 1 });
     expect(engine.load).toEqual({ active: 0, waiting: 0 });
     const loads: { active: number; waiting: number }[] = [];
     const [one, two] = strangers(2, 50);
     await Promise.all([one, two].map((prompt) => engine.complete(request(prompt, { onLogits: () => loads.push(engine.load) }))));
     expect(loads).toContainEqual({ active: 1, waiting: 1 });
     expect(engine.load).toEqual({ active: 0, waiting: 0 });
-    await close();
+    await engine.close();
   });
 
   it('go on when the first one is given up', async () => {

@@ -48,6 +48,8 @@ export function openApp({ limits, onBug, onReply }: AppOptions): FastifyInstance
     frameworkErrors: (error, _, reply) => void sendError(reply as ErrorReply, toApiError(error)),
   });
   app.server.maxConnections = limits.maxConnections;
+  // Requests that come one behind the other on one connection all listen for its end.
+  app.server.on('connection', (socket: Socket) => socket.setMaxListeners(0));
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_: unknown, bytes: Buffer) => parseJsonBody(bytes));

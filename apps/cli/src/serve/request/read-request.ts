@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import { badField } from '../http/api-error.ts';
 
@@ -39,8 +40,7 @@ export function refuseUnsupported(
   for (const [field, values] of Object.entries(neutral)) {
     const value = body[field];
     if (value === undefined || value === null) continue;
-    const text = JSON.stringify(value);
-    if (values.some((each) => JSON.stringify(each) === text)) continue;
+    if (values.some((each) => isDeepStrictEqual(value, each))) continue;
     throw badField(field, 'is not supported by this server; leave it out', 'unsupported_parameter');
   }
 }
