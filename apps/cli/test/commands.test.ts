@@ -81,6 +81,9 @@ describe('exit code 2, and one line, for', () => {
     ['a comparison that is none', 'replay t --compare size=3', /--compare has "size=3"/],
     ['an unknown shell', 'completion tcsh', /unknown shell "tcsh"/],
     ['prompts that are missing', 'generate', /--prompts/],
+    ['a port that is none', 'serve --port 65536', /--port is "65536"/],
+    ['a time that is none', 'serve --drain-timeout soon', /--drain-timeout is "soon"/],
+    ['a key that cannot be sent', 'serve --api-key ключ', /an API key must have/],
     ['policies that are none', 'generate --prompts p --policies value', /--policies has "value"/],
     ['an encoding of no store', 'generate --prompts p --store-int8', /--store-int8 is about a store; say which one/],
     ['an action that is none', 'prefix show f.bwprefix', /unknown action "show"; there are export, inspect, import/],
@@ -102,6 +105,8 @@ describe('exit code 1, and one line, for', () => {
     ['a trace that is not there', 'replay nowhere.jsonl', /cannot read nowhere.jsonl: ENOENT/],
     ['prompts that are not there', 'generate --model nowhere --prompts p', /cannot read nowhere/],
     ['a GGUF file that is not there', 'generate --model nowhere.gguf --prompts p', /cannot read nowhere.gguf: ENOENT/],
+    ['keys that are not there', 'serve --api-keys nowhere', /cannot read nowhere: ENOENT/],
+    ['a model to be served that is not there', 'serve nowhere.gguf', /cannot read nowhere.gguf: ENOENT/],
     ['a picture that cannot be written', 'plan gemma3 --svg /nowhere/at/all.svg', /cannot write .*all.svg: ENOENT/],
   ])('%s', async (_, line, message) => {
     const outcome = await bufferwise(line);
@@ -246,7 +251,17 @@ describe('bufferwise completion', () => {
   };
 
   it('offers commands, options and their words to bash', async () => {
-    expect(await complete('')).toEqual(['plan', 'replay', 'generate', 'prefix', 'demo', 'doctor', 'completion', '--help']);
+    expect(await complete('')).toEqual([
+      'plan',
+      'replay',
+      'generate',
+      'serve',
+      'prefix',
+      'demo',
+      'doctor',
+      'completion',
+      '--help',
+    ]);
     expect(await complete('p')).toEqual(['plan', 'prefix']);
     expect(await complete('prefix', 'i')).toEqual(['inspect', 'import']);
     expect(await complete('plan', '--va')).toEqual(['--variant']);

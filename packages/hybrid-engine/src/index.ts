@@ -48,5 +48,5 @@ export { Sampler, type SamplingOptions } from './sampling/sampler.ts';
 export { SamplingError } from './sampling/sampling-error.ts';
 // Scheduling
 export type { PromptRequest, TaskCounts } from './scheduler/generation-task.ts';
-export type { SchedulerCounts } from './scheduler/scheduler.ts';
+export type { SchedulerCounts, SchedulerLoad } from './scheduler/scheduler.ts';
 export type { NgramOptions } from './speculation/ngram-drafts.ts';

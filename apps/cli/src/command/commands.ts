@@ -5,10 +5,11 @@ import { generate } from '../commands/generate.ts';
 import { plan } from '../commands/plan.ts';
 import { prefix } from '../commands/prefix.ts';
 import { replay } from '../commands/replay.ts';
+import { serve } from '../commands/serve.ts';
 import type { Command } from './command.ts';
 
 /** All commands, in the order in which help lists them. A new one is a file in `commands/` and a line here. */
-export const COMMANDS: readonly Command[] = withCompletion([plan, replay, generate, prefix, demo, doctor]);
+export const COMMANDS: readonly Command[] = withCompletion([plan, replay, generate, serve, prefix, demo, doctor]);
 
 function withCompletion(others: readonly Command[]): readonly Command[] {
   return [...others, completionOf(others)];

@@ -193,6 +193,7 @@ function inMemory(model: EngineModel): PrefixStore {
     connector,
     modelFingerprint: modelFingerprint(model),
     trouble: () => undefined,
+    statistics: () => store.statistics(),
     async close() {
       await connector.close();
       await store.close();

@@ -1,5 +1,5 @@
-import { spawnSync } from 'node:child_process';
 import { gpuEnvironment, openGpu } from '@bufferwise-internal/webgpu-node';
+import { endWithParent, restartWith } from './restart.ts';
 
 const RESTARTED = 'BUFFERWISE_GPU_RESTARTED';
 
@@ -28,23 +28,15 @@ export async function openDevice(): Promise<OpenDevice> {
  * @throws {GpuSetupError} when neither a GPU nor the software device can be had
  */
 export async function startWithGpu(): Promise<void> {
-  if (process.env[RESTARTED] !== undefined) return;
+  if (process.env[RESTARTED] !== undefined) {
+    endWithParent();
+    return;
+  }
   const environment = await gpuEnvironment();
-  if (Object.keys(environment).length > 0) restartWith(environment);
+  if (Object.keys(environment).length > 0) await restartWith({ ...environment, [RESTARTED]: '1' });
 }
 
 /** What an adapter calls itself. */
 export function adapterName({ vendor, architecture, device, description }: GPUAdapterInfo): string {
   return description || [vendor, architecture, device].filter(Boolean).join(' ') || 'unnamed adapter';
-}
-
-function restartWith(environment: Readonly<Record<string, string>>): never {
-  const args = [...process.execArgv, ...process.argv.slice(1)];
-  const { status, signal, error } = spawnSync(process.execPath, args, {
-    stdio: 'inherit',
-    env: { ...process.env, ...environment, [RESTARTED]: '1' },
-  });
-  if (error) throw error;
-  if (signal) process.kill(process.pid, signal);
-  process.exit(status ?? 1);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../cli-error.ts';
-import { byteSize, wholeNumber, wholeNumbers } from './arguments.ts';
+import { byteSize, duration, wholeNumber, wholeNumbers } from './arguments.ts';
 import { parsePolicies } from './policies.ts';
 
 describe('bytes', () => {
@@ -29,6 +29,22 @@ describe('whole numbers', () => {
   });
 
   it('of a list are sorted and named once', () => expect(wholeNumbers('n', '9, 3,9', { min: 1, max: 12 })).toEqual([3, 9]));
+});
+
+describe('times', () => {
+  it.each([
+    ['30', 30_000],
+    ['30s', 30_000],
+    ['500ms', 500],
+    ['1.5 m', 90_000],
+    ['2h', 7_200_000],
+  ])('%s', (text, milliseconds) => expect(duration('timeout', text, { max: 1e9 })).toBe(milliseconds));
+
+  it.each(['', '0', '0.4ms', '-1', '1d', '1e3', 's', '30 seconds', 'toString'])('are not %j', (text) => {
+    expect(() => duration('timeout', text, { max: 1e9 })).toThrow(UsageError);
+  });
+
+  it('end somewhere', () => expect(() => duration('timeout', '2h', { max: 3_600_000 })).toThrow(UsageError));
 });
 
 describe('policies', () => {

@@ -44,6 +44,16 @@ export function byteSize(name: string, text: string): number {
   throw new UsageError(`--${name} is ${JSON.stringify(text)}; write bytes as 8GiB, 512MiB or a number, up to 1024TiB`);
 }
 
+const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** Milliseconds given as `500ms`, `30s`, `1.5m`, `1h`, or as a plain number of seconds; at least 1. */
+export function duration(name: string, text: string, { max }: { max: number }): number {
+  const [, digits, unit] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)?\s*$/.exec(text) ?? [];
+  const milliseconds = Math.round(Number(digits) * MILLISECONDS[unit ?? 's']);
+  if (milliseconds >= 1 && milliseconds <= max) return milliseconds;
+  throw new UsageError(`--${name} is ${JSON.stringify(text)}; write a time as 30s, 500ms, 2m or a number of seconds`);
+}
+
 function camelCase(name: string): string {
   return name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -1,4 +1,5 @@
 import { type PageEncoding, PageStoreConnector } from '@bufferwise/adapter-connectors';
+import type { PageStoreStatistics } from '@bufferwise/adapter-kit';
 import { type EngineModel, modelFingerprint, type OutsideOptions } from '@bufferwise/hybrid-engine';
 import { openPageStore, type PageStoreChoice } from '../store/open-page-store.ts';
 import type { StoreAddress } from '../store/store-address.ts';
@@ -8,6 +9,8 @@ export interface PrefixStore extends OutsideOptions {
   readonly connector: PageStoreConnector;
   /** Says what is wrong with the store, when something is; the first time only. */
   trouble(): string | undefined;
+  /** What the store holds, and what became of its pages. */
+  statistics(): PageStoreStatistics;
   close(): Promise<void>;
 }
 
@@ -33,6 +36,7 @@ export async function openPrefixStore(
       wasTold ||= words !== undefined;
       return words;
     },
+    statistics: () => store.statistics(),
     async close() {
       await connector.close();
       await store.close();

@@ -2,7 +2,7 @@
 _bufferwise() {
   local word="${COMP_WORDS[COMP_CWORD]}" words=""
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words="plan replay generate prefix demo doctor completion --help"
+    words="plan replay generate serve prefix demo doctor completion --help"
   else
     case "${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD - 1]}" in
       "plan --memory") words="" ;;
@@ -43,6 +43,26 @@ _bufferwise() {
       "generate --store") words="" ;;
       "generate --store-memory") words="" ;;
       "generate --store-near") words="" ;;
+      "serve --host") words="" ;;
+      "serve --port") words="" ;;
+      "serve --name") words="" ;;
+      "serve --chat-template") words="" ;;
+      "serve --api-key") words="" ;;
+      "serve --api-keys") words="" ;;
+      "serve --memory") words="" ;;
+      "serve --host-memory") words="" ;;
+      "serve --policies") words="" ;;
+      "serve --drafts") words="" ;;
+      "serve --store") words="" ;;
+      "serve --store-memory") words="" ;;
+      "serve --store-near") words="" ;;
+      "serve --max-active") words="" ;;
+      "serve --max-queue") words="" ;;
+      "serve --max-tokens") words="" ;;
+      "serve --max-body") words="" ;;
+      "serve --request-timeout") words="" ;;
+      "serve --stall-timeout") words="" ;;
+      "serve --drain-timeout") words="" ;;
       "prefix --model") words="" ;;
       "prefix --prompts") words="" ;;
       "prefix --prompt") words="" ;;
@@ -62,6 +82,7 @@ _bufferwise() {
           plan) words="--memory --tokens-per-block --variant --kv-dtype --state-dtype --replay-tokens --lengths --typical --prefill-chunk --scratch --json --svg --help llama-3.1-8b mistral-7b-v0.1 phi-3-mini-4k qwen3-8b gemma-2-9b gemma-3-4b gpt-oss-20b jamba-v0.1 nemotron-h-8b granite-4.0-h-small qwen3-next-80b-a3b falcon-h1-7b mamba2-2.7b deepseek-v3 deepseek-v3.2" ;;
           replay) words="--format --memory --host --mix --model --variant --policies --eviction --tokens-per-block --running --snapshot-every --rebalance --compare --requests --skip --max-prompt --json --svg --html --help" ;;
           generate) words="--model --prompts --max-new-tokens --memory --memory-mib --policies --drafts --store --store-memory --store-near --store-compress --store-int8 --json --help" ;;
+          serve) words="--host --port --name --chat-template --api-key --api-keys --memory --host-memory --policies --drafts --store --store-memory --store-near --store-compress --store-int8 --max-active --max-queue --max-tokens --max-body --request-timeout --stall-timeout --drain-timeout --json --help" ;;
           prefix) words="--model --prompts --prompt --encoding --salt --store --store-memory --store-near --store-compress --store-int8 --memory --verify --json --help export inspect import" ;;
           demo) words="--model --max-new-tokens --memory --memory-mib --store --json --help" ;;
           doctor) words="--json --help" ;;

@@ -6,6 +6,7 @@ _bufferwise() {
     'plan:What a cache for a model takes: groups, bytes a token, requests that fit, what split policies buy'
     'replay:Serve a trace of requests on a cache without bytes: hit rates, evictions, traffic between tiers'
     'generate:Answer prompts in order, each reusing what the earlier ones left in the cache'
+    'serve:Answer over HTTP as OpenAI’s interface does, many requests at a time on one cache'
     'prefix:Carry the prepared prefix of a prompt in a file: export it, inspect it, import it elsewhere'
     'demo:Three requests on a hybrid model, with reuse and without, and a second process that goes on from the first'
     'doctor:What will work on this machine, and how to mend the rest'
@@ -72,6 +73,33 @@ _bufferwise() {
         '--store-compress[Compress pages in the store; changes no answer]' \
         '--store-int8[Keep keys and values in 8 bits in the store, compressed  answers may differ a little]' \
         '--json[Print one JSON object for each prompt instead of text]' \
+        '--help[What the command does, with examples]' \
+        '*:file:_files' ;;
+    serve)
+      _arguments \
+        '--host[Address to listen on]:host:' \
+        '--port[Port to listen on; 0 takes any that is free]:port:' \
+        '--name[Name of the model; else that of its file]:name:' \
+        '--chat-template[Jinja file that makes a prompt of a conversation; else that of the model, else plain lines]:chat-template:_files' \
+        '--api-key[Key that opens the server; others see it in the list of processes]:api-key:' \
+        '--api-keys[Keys that open it, one a line. Each key has a cache of its own]:api-keys:_files' \
+        '--memory[Device memory for all pages]:memory:' \
+        '--host-memory[Memory for pages that leave the device; else they are dropped]:host-memory:' \
+        '--policies[Reuse policies  auto, or ROLE=POLICY between commas; else as the model has them]:policies:' \
+        '--drafts[Tokens to guess ahead from what was said before; changes no answer]:drafts:' \
+        '--store[Where prefixes are kept and found, also by the next process  a folder, redis //HOST PORT (several between commas  a cluster), s3 //BUCKET]:store:_files' \
+        '--store-memory[Bytes that a folder may take]:store-memory:' \
+        '--store-near[Bytes of pages kept in memory before the store]:store-near:' \
+        '--store-compress[Compress pages in the store; changes no answer]' \
+        '--store-int8[Keep keys and values in 8 bits in the store, compressed  answers may differ a little]' \
+        '--max-active[Answers computed at a time]:max-active:' \
+        '--max-queue[Answers that may wait besides; more get 429]:max-queue:' \
+        '--max-tokens[Tokens of a chat answer for which the request has no number]:max-tokens:' \
+        '--max-body[Bytes of a request]:max-body:' \
+        '--request-timeout[Time in which a request must have arrived]:request-timeout:' \
+        '--stall-timeout[Time after which a reader who takes nothing is cut off]:stall-timeout:' \
+        '--drain-timeout[Time that answers under way have once the server is told to stop]:drain-timeout:' \
+        '--json[Print where it listens as one JSON object]' \
         '--help[What the command does, with examples]' \
         '*:file:_files' ;;
     prefix)

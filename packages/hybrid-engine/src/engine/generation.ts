@@ -30,8 +30,13 @@ export interface GenerationRequest {
   scope?: ReuseScope;
   /** Stops between two steps; what the request published stays. */
   signal?: AbortSignal;
-  /** Sees the logits `[vocabSize] f32` behind every choice, before it is made; may forbid tokens by minus infinity. */
-  onLogits?: (logits: Float32Array) => void;
+  /**
+   * Sees the logits `[vocabSize] f32` behind every choice, before it is made; may change them, and forbid tokens by minus infinity.
+   * `answer` counts the answers of `generateSeveral`, from 0 on.
+   */
+  onLogits?: (logits: Float32Array, answer: number) => void;
+  /** Is told what each answer has cost once it has ended, also when its reader left it or it failed. Must not throw. */
+  onReport?: (report: GenerationReport, answer: number) => void;
 }
 
 /** One token of the answer. */

@@ -4,7 +4,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { readModel } from '../model/model.ts';
 import { type ExpectedAnswer, whalerAnswers, whalerFiles } from '../model/testing/whaler-files.ts';
 import type { EngineErrorCode } from './engine-error.ts';
-import type { GenerationRequest } from './generation.ts';
+import type { GenerationReport, GenerationRequest } from './generation.ts';
 import { HybridEngine } from './hybrid-engine.ts';
 import { nextTask } from './next-task.ts';
 
@@ -303,6 +303,21 @@ describe('an answer', () => {
       onLogits: (logits) => logits.fill(Number.NEGATIVE_INFINITY, best, best + 1),
     });
     expect(second).not.toBe(best);
+  });
+
+  it('tells what it has cost, however it ended', async () => {
+    const reports: (readonly [number, number])[] = [];
+    const onReport = ({ generatedTokens }: GenerationReport, answer: number) => reports.push([answer, generatedTokens]);
+    await engine.complete(request({ onReport }));
+    for await (const _ of engine.generate(request({ onReport }))) break;
+    const controller = new AbortController();
+    const onLogits = () => controller.abort(new Error('enough'));
+    await expect(engine.complete(request({ onReport, onLogits, signal: controller.signal }))).rejects.toThrow('enough');
+    expect(reports).toEqual([
+      [0, 4],
+      [0, 1],
+      [0, 1],
+    ]);
   });
 
   it('comes with the log-probability of each token, and a report that adds up', async () => {

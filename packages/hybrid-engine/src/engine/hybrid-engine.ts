@@ -13,7 +13,7 @@ import { Sampler } from '../sampling/sampler.ts';
 import { AnswerTask } from '../scheduler/answer-task.ts';
 import { BeamTask } from '../scheduler/beam-task.ts';
 import type { TaskHost } from '../scheduler/generation-task.ts';
-import { Scheduler, type SchedulerCounts } from '../scheduler/scheduler.ts';
+import { Scheduler, type SchedulerCounts, type SchedulerLoad } from '../scheduler/scheduler.ts';
 import type { NgramOptions } from '../speculation/ngram-drafts.ts';
 import type { BeamRequest, BeamResult } from './beam-search.ts';
 import { type EngineCacheOptions, engineCacheConfig } from './cache-config.ts';
@@ -155,6 +155,11 @@ export class HybridEngine {
     return this.#scheduler.counts;
   }
 
+  /** Answers and beam searches under way, as they are at this moment. */
+  get load(): Readonly<SchedulerLoad> {
+    return this.#scheduler.load;
+  }
+
   /** What came from outside of the process, and what was saved there; null where nothing is kept outside. */
   get outside(): Readonly<OutsideCounts> | null {
     return this.#outside?.counts ?? null;
@@ -188,7 +193,7 @@ export class HybridEngine {
   async *generate(request: GenerationRequest): AsyncGenerator<GeneratedToken, GenerationReport, void> {
     this.#requireOpen();
     checkRequest(this.#limits, request);
-    return yield* this.#read(this.#taskOf(request, new Sampler(request.sampling)));
+    return yield* this.#read(this.#taskOf(request, new Sampler(request.sampling), 0), request);
   }
 
   /**
@@ -204,9 +209,9 @@ export class HybridEngine {
     requireCount('numAnswers', numAnswers);
     const seed = request.sampling?.seed ?? 0;
     const samplers = Array.from({ length: numAnswers }, (_, i) => new Sampler({ ...request.sampling, seed: seed + i }));
-    const tasks = samplers.map((sampler) => this.#taskOf(request, sampler));
+    const tasks = samplers.map((sampler, i) => this.#taskOf(request, sampler, i));
     tasks[0].lead(tasks.slice(1));
-    return tasks.map((task) => this.#read(task));
+    return tasks.map((task) => this.#read(task, request));
   }
 
   /** Answers a prompt and returns when it is done. Errors as `generate`. */
@@ -253,11 +258,12 @@ export class HybridEngine {
     this.#gpuModel.destroy();
   }
 
-  #taskOf(request: GenerationRequest, sampler: Sampler): AnswerTask {
-    return new AnswerTask(this.#host, request, { arrival: this.#numRequests++, sampler, speculation: this.#speculation });
+  #taskOf(request: GenerationRequest, sampler: Sampler, ordinal: number): AnswerTask {
+    const speculation = this.#speculation;
+    return new AnswerTask(this.#host, request, { arrival: this.#numRequests++, ordinal, sampler, speculation });
   }
 
-  async *#read(task: AnswerTask): AsyncGenerator<GeneratedToken, GenerationReport, void> {
+  async *#read(task: AnswerTask, { onReport }: GenerationRequest): AsyncGenerator<GeneratedToken, GenerationReport, void> {
     try {
       this.#requireOpen();
       await this.#loadOutside(task);
@@ -271,6 +277,7 @@ export class HybridEngine {
     } finally {
       task.end();
       this.#saveOutside(task);
+      onReport?.(task.report(), task.ordinal);
     }
   }
 

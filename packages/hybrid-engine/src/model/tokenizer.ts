@@ -61,6 +61,11 @@ export class Tokenizer {
     return new StreamDecoder(this.#vocabulary.bytesById);
   }
 
+  /** The bytes that a token stands for, none for a special one; undefined for an id outside of the vocabulary. */
+  bytesOf(id: number): Uint8Array | undefined {
+    return this.#vocabulary.bytesById[id]?.slice();
+  }
+
   /** The id of a vocabulary entry as it is written in `tokenizer.json` (`<|end|>`), or undefined. */
   idOf(token: string): number | undefined {
     return this.#vocabulary.idByToken.get(token);

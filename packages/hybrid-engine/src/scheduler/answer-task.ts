@@ -14,6 +14,8 @@ interface DraftCounts {
 
 export interface AnswerTaskOptions {
   readonly arrival: number;
+  /** Which of the answers to its request it is. */
+  readonly ordinal: number;
   /** Of this answer alone: it keeps the random numbers. */
   readonly sampler: Sampler;
   /** Null: tokens are computed one by one. */
@@ -27,6 +29,7 @@ export interface AnswerTaskOptions {
  * a fork the sibling finds the prompt in the cache, as any request does.
  */
 export class AnswerTask extends GenerationTask {
+  readonly ordinal: number;
   readonly #answer: GenerationRequest;
   readonly #sampler: Sampler;
   readonly #speculation: NgramOptions | null;
@@ -43,8 +46,9 @@ export class AnswerTask extends GenerationTask {
   #firstTokenMs = 0;
   #draft: Uint32Array = new Uint32Array(0);
 
-  constructor(host: TaskHost, request: GenerationRequest, { arrival, sampler, speculation }: AnswerTaskOptions) {
+  constructor(host: TaskHost, request: GenerationRequest, { arrival, ordinal, sampler, speculation }: AnswerTaskOptions) {
     super(host, request, arrival);
+    this.ordinal = ordinal;
     this.#answer = request;
     this.#sampler = sampler;
     this.#speculation = request.speculate === false ? null : speculation;
@@ -177,8 +181,10 @@ export class AnswerTask extends GenerationTask {
 
   /** @returns null when that was the last token */
   #choose(logits: Float32Array): number | null {
-    this.#answer.onLogits?.(logits);
-    const choice = this.#sampler.choose(logits);
+    // Siblings begin with the same logits, and each may change its own.
+    const own = this.#answer.onLogits === undefined ? logits : logits.slice();
+    this.#answer.onLogits?.(own, this.ordinal);
+    const choice = this.#sampler.choose(own);
     const { stopTokens, maxNewTokens } = this.#answer;
     if (this.#generated++ === 0) this.#firstTokenMs = performance.now() - this.#started;
     this.#ready.push(choice);

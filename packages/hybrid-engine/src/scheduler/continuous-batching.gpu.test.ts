@@ -185,6 +185,35 @@ describe('several answers to one prompt', () => {
     expect(answers.map(({ report }) => report.computedTokens)).toEqual([77, 0, 0, 0, 0]);
   });
 
+  it('may each be changed by the caller, and each tell what it cost', async () => {
+    const costs = new Map<number, number>();
+    const forced = [101, 202, 303];
+    const answers = await roomy.completeSeveral(
+      request(ids.slice(0, 20), {
+        onLogits: (logits, answer) => {
+          const wanted = logits[forced[answer]];
+          logits.fill(Number.NEGATIVE_INFINITY);
+          logits[forced[answer]] = wanted;
+        },
+        onReport: ({ generatedTokens }, answer) => costs.set(answer, generatedTokens),
+      }),
+      3,
+    );
+    expect(answers.map(({ tokens }) => new Set(tokens))).toEqual(forced.map((token) => new Set([token])));
+    expect([...costs].sort()).toEqual(answers.map(({ tokens }, i) => [i, tokens.length]));
+  });
+
+  it('are counted while they are under way', async () => {
+    const engine = await make({ maxActive: 1 });
+    expect(engine.load).toEqual({ active: 0, waiting: 0 });
+    const loads: { active: number; waiting: number }[] = [];
+    const [one, two] = strangers(2, 50);
+    await Promise.all([one, two].map((prompt) => engine.complete(request(prompt, { onLogits: () => loads.push(engine.load) }))));
+    expect(loads).toContainEqual({ active: 1, waiting: 1 });
+    expect(engine.load).toEqual({ active: 0, waiting: 0 });
+    await engine.close();
+  });
+
   it('go on when the first one is given up', async () => {
     const prompt = ids.slice(0, 50);
     const [first, second, third] = roomy.generateSeveral(request(prompt, { sampling }), 3);

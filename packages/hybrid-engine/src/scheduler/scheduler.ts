@@ -26,6 +26,14 @@ export interface SchedulerCounts {
   numReleases: number;
 }
 
+/** Tasks that have not ended. */
+export interface SchedulerLoad {
+  /** Those whose pages are on the device. */
+  readonly active: number;
+  /** Those that wait for a place there, the ones that made way included. */
+  readonly waiting: number;
+}
+
 /**
  * Continuous batching: in every step all tasks that somebody waits for take part as far as the step has room, new ones as soon as
  * there are pages for them. When pages run out, the last in rank gives way.
@@ -44,6 +52,11 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+  }
+
+  get load(): SchedulerLoad {
+    const active = this.#ranked((task) => task.active).length;
+    return { active, waiting: this.#ranked((task) => !task.active).length };
   }
 
   /** The task has ended: it is not asked any more. */

@@ -84,6 +84,10 @@ export class SentencePieceTokenizer implements TextTokenizer {
     return new StreamDecoder(this.#bytesById);
   }
 
+  bytesOf(id: number): Uint8Array | undefined {
+    return this.#bytesById[id]?.slice();
+  }
+
   idOf(token: string): number | undefined {
     return this.#idByToken.get(token);
   }

@@ -16,6 +16,8 @@ export interface TextTokenizer {
   decode(ids: ArrayLike<number>): string;
   /** A decoder for one answer, token by token. */
   streamDecoder(): StreamDecoder;
+  /** The bytes that a token stands for, none for a special one; undefined for an id outside of the vocabulary. */
+  bytesOf(id: number): Uint8Array | undefined;
   /** The id of a vocabulary entry as it is written in the file, or undefined. */
   idOf(token: string): number | undefined;
 }

@@ -1,0 +1,179 @@
+import { HybridEngine } from '@bufferwise/hybrid-engine';
+import { defineCommand } from '../command/command.ts';
+import { openDevice } from '../gpu/open-device.ts';
+import { byteSize, duration, wholeNumber } from '../input/arguments.ts';
+import { DEMO_MODEL_FOLDER } from '../input/model-folder.ts';
+import { parsePolicies } from '../input/policies.ts';
+import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
+import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
+import { readApiKeys } from '../serve/http/api-keys.ts';
+import { listen } from '../serve/listen.ts';
+import { readServedModel } from '../serve/model/served-model.ts';
+import type { AnswerServer } from '../serve/server.ts';
+import { waitForStop } from '../serve/wait-for-stop.ts';
+import { parseStoreAddress } from '../store/store-address.ts';
+import { STORE_ARGS, storeChoice } from '../store/store-args.ts';
+
+/** How often the store is asked whether it is of any use. */
+const TROUBLE_MS = 5_000;
+const DAY_MS = 24 * 3_600_000;
+
+/** Answers OpenAI's interface over HTTP until it is told to stop. */
+export const serve = defineCommand({
+  name: 'serve',
+  summary: 'Answer over HTTP as OpenAI’s interface does, many requests at a time on one cache',
+  args: {
+    model: {
+      type: 'positional',
+      description: 'A GGUF file, or a folder with config.json, tokenizer.json and model.safetensors; else the demo model',
+      required: false,
+    },
+    host: { type: 'string', description: 'Address to listen on', valueHint: 'ADDRESS', default: '127.0.0.1' },
+    port: { type: 'string', description: 'Port to listen on; 0 takes any that is free', valueHint: 'N', default: '8080' },
+    name: { type: 'string', description: 'Name of the model; else that of its file', valueHint: 'NAME' },
+    'chat-template': {
+      type: 'string',
+      description: 'Jinja file that makes a prompt of a conversation; else that of the model, else plain lines',
+      valueHint: 'FILE',
+    },
+    'api-key': {
+      type: 'string',
+      description: 'Key that opens the server; others see it in the list of processes',
+      valueHint: 'KEY',
+    },
+    'api-keys': {
+      type: 'string',
+      description: 'Keys that open it, one a line. Each key has a cache of its own',
+      valueHint: 'FILE',
+    },
+    memory: { type: 'string', description: 'Device memory for all pages', valueHint: 'SIZE', default: '64MiB' },
+    'host-memory': {
+      type: 'string',
+      description: 'Memory for pages that leave the device; else they are dropped',
+      valueHint: 'SIZE',
+    },
+    policies: {
+      type: 'string',
+      description: 'Reuse policies: auto, or ROLE=POLICY between commas; else as the model has them',
+      valueHint: 'auto|ROLE=POLICY,…',
+    },
+    drafts: {
+      type: 'string',
+      description: 'Tokens to guess ahead from what was said before; changes no answer',
+      valueHint: 'N',
+      default: '0',
+    },
+    store: {
+      type: 'string',
+      description:
+        'Where prefixes are kept and found, also by the next process: a folder, redis://HOST:PORT (several between commas: a cluster), s3://BUCKET',
+      valueHint: 'DIR|ADDRESS',
+    },
+    ...STORE_ARGS,
+    ...STORE_ENCODING_ARGS,
+    'max-active': { type: 'string', description: 'Answers computed at a time', valueHint: 'N', default: '32' },
+    'max-queue': { type: 'string', description: 'Answers that may wait besides; more get 429', valueHint: 'N', default: '128' },
+    'max-tokens': {
+      type: 'string',
+      description: 'Tokens of a chat answer for which the request has no number',
+      valueHint: 'N',
+      default: '1024',
+    },
+    'max-body': { type: 'string', description: 'Bytes of a request', valueHint: 'SIZE', default: '1MiB' },
+    'request-timeout': {
+      type: 'string',
+      description: 'Time in which a request must have arrived',
+      valueHint: 'TIME',
+      default: '30s',
+    },
+    'stall-timeout': {
+      type: 'string',
+      description: 'Time after which a reader who takes nothing is cut off',
+      valueHint: 'TIME',
+      default: '30s',
+    },
+    'drain-timeout': {
+      type: 'string',
+      description: 'Time that answers under way have once the server is told to stop',
+      valueHint: 'TIME',
+      default: '30s',
+    },
+    json: { type: 'boolean', description: 'Print where it listens as one JSON object', default: false },
+  },
+  examples: [
+    { what: 'The demo model on port 8080', line: 'bufferwise serve' },
+    {
+      what: 'A model for several people, whose prompts stay apart, on all addresses',
+      line: 'bufferwise serve model.gguf --host 0.0.0.0 --api-keys keys.txt --memory 2GiB',
+    },
+    {
+      what: 'Keep prefixes over restarts',
+      line: 'bufferwise serve model.gguf --store ~/.cache/bufferwise/prefixes',
+    },
+  ],
+  async run(given, terminal) {
+    const whole = (name: string, text: string, min: number, max: number) => wholeNumber(name, text, { min, max });
+    const at = { host: given.host, port: whole('port', given.port, 0, 65_535) };
+    const deviceBytes = byteSize('memory', given.memory);
+    const hostBytes = given['host-memory'] === undefined ? 0 : byteSize('host-memory', given['host-memory']);
+    const policies = given.policies === undefined ? undefined : parsePolicies(given.policies);
+    const maxDrafts = whole('drafts', given.drafts, 0, 64);
+    const address = given.store === undefined ? undefined : parseStoreAddress(given.store);
+    const choice = storeChoice(given);
+    const encoding = storeEncoding(given);
+    const maxActive = whole('max-active', given['max-active'], 1, 1024);
+    const limits = {
+      maxActive,
+      maxQueue: whole('max-queue', given['max-queue'], 0, 100_000),
+      maxBodyBytes: byteSize('max-body', given['max-body']),
+      requestMs: duration('request-timeout', given['request-timeout'], { max: DAY_MS }),
+      stallMs: duration('stall-timeout', given['stall-timeout'], { max: DAY_MS }),
+    };
+    const drainMs = duration('drain-timeout', given['drain-timeout'], { max: DAY_MS });
+    const defaultMaxTokens = whole('max-tokens', given['max-tokens'], 1, 1_000_000);
+    const keys = await readApiKeys(given['api-key'] ?? process.env.BUFFERWISE_API_KEY, given['api-keys']);
+    const options = { id: given.name, templateFile: given['chat-template'] };
+    const model = await readServedModel(given.model ?? DEMO_MODEL_FOLDER, options);
+    const { device } = await openDevice();
+    let store: PrefixStore | undefined;
+    let engine: HybridEngine | undefined;
+    let server: AnswerServer | undefined;
+    const tellTrouble = () => {
+      const words = store?.trouble();
+      if (words !== undefined) terminal.tell(`bufferwise serve: ${words}\n`);
+    };
+    const watching = setInterval(tellTrouble, TROUBLE_MS);
+    try {
+      if (address !== undefined) store = await openPrefixStore(address, choice, model.engineModel, encoding);
+      tellTrouble();
+      engine = await HybridEngine.create({
+        model: model.engineModel,
+        device,
+        cache: { deviceBytes, hostBytes, policies },
+        maxActive,
+        speculation: maxDrafts === 0 ? undefined : { maxDrafts },
+        outside: store,
+      });
+      const onBug = (error: unknown) => terminal.tell(`${error instanceof Error ? error.stack : error}\n`);
+      const stop = waitForStop(terminal.signal);
+      server = await listen({ engine, model, keys, limits, defaultMaxTokens, storeStatistics: store?.statistics, onBug }, at);
+      terminal.print(
+        given.json ? `${JSON.stringify({ url: server.url, model: model.id })}\n` : `${model.id} on ${server.url}/v1\n`,
+      );
+      const code = await stop;
+      terminal.tell('stopping: answers under way may end\n');
+      const numCut = await server.drain(drainMs);
+      if (numCut > 0)
+        terminal.tell(`${numCut} ${numCut === 1 ? 'request was' : 'requests were'} cut off: --drain-timeout is over\n`);
+      await server.close();
+      await engine.saved();
+      return numCut > 0 ? 1 : code;
+    } finally {
+      clearInterval(watching);
+      await server?.close();
+      await engine?.close();
+      await store?.close();
+      device.destroy();
+    }
+  },
+});
