@@ -33,6 +33,12 @@ export const replay = defineCommand({
       valueHint: 'SIZE',
       default: SETTING_DEFAULTS.host,
     },
+    disk: {
+      type: 'string',
+      description: 'A disk behind that, which keeps no bytes either',
+      valueHint: 'SIZE',
+      default: SETTING_DEFAULTS.disk,
+    },
     mix: {
       type: 'string',
       description: 'Layers: full, window:N, state, with + between. 1 KiB a token each, a state 512 KiB',
