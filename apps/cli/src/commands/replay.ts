@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { readTrace, TRACE_FORMATS, type TraceFormat, type TraceRequest } from '@bufferwise-internal/request-traces';
-import { CliError } from '../cli-error.ts';
+import { TRACE_FORMATS, type TraceFormat, type TraceRequest } from '@bufferwise-internal/request-traces';
 import { defineCommand } from '../command/command.ts';
 import { wholeNumber } from '../input/arguments.ts';
 import { writeOutput } from '../input/output-file.ts';
+import { MANY, MAX_PROMPT, readTraceRequests } from '../input/trace-file.ts';
 import { replayTrace } from '../replay/replay-loop.ts';
 import { replayPage, replayPicture } from '../replay/replay-picture.ts';
 import type { ReplayResult } from '../replay/replay-result.ts';
@@ -12,8 +11,6 @@ import { changedFlags, type ReplaySettings, readSettings, SETTING_DEFAULTS } fro
 import { percent, replayText } from '../replay/replay-text.ts';
 import { progressBar } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-
-const MANY = 2 ** 31;
 
 /** Replays a trace of requests on a real manager whose pages hold no bytes, and says what it could reuse. */
 export const replay = defineCommand({
@@ -94,7 +91,12 @@ export const replay = defineCommand({
     },
     requests: { type: 'string', description: 'Requests to serve; else all', valueHint: 'N' },
     skip: { type: 'string', description: 'Requests to leave out at the beginning', valueHint: 'N', default: '0' },
-    'max-prompt': { type: 'string', description: 'Leave longer prompts out, in tokens', valueHint: 'N', default: '131072' },
+    'max-prompt': {
+      type: 'string',
+      description: 'Leave longer prompts out, in tokens',
+      valueHint: 'N',
+      default: `${MAX_PROMPT}`,
+    },
     json: { type: 'boolean', description: 'Print one JSON object', default: false },
     svg: { type: 'string', description: 'Draw hit rates over time into a file as well', valueHint: 'FILE' },
     html: { type: 'string', description: 'The same as a page with the figures', valueHint: 'FILE' },
@@ -116,9 +118,9 @@ export const replay = defineCommand({
     const skip = wholeNumber('skip', given.skip, { min: 0, max: MANY });
     const count = given.requests === undefined ? MANY : wholeNumber('requests', given.requests, { min: 1, max: MANY });
     const maxPrompt = wholeNumber('max-prompt', given['max-prompt'], { min: 1, max: MANY });
-    const trace = readTrace(await readTraceFile(given.trace), given.format as TraceFormat | undefined);
-    const requests = trace.requests.filter(({ promptLength }) => promptLength <= maxPrompt).slice(skip, skip + count);
-    if (requests.length === 0) throw new CliError(`${given.trace} has no request left after --skip and --max-prompt`);
+    const format = given.format as TraceFormat | undefined;
+    const trace = await readTraceRequests(given.trace, { format, skip, count, maxPrompt });
+    const { requests } = trace;
     const results: ReplayResult[] = [];
     for (const each of settings) results.push(await replayWatched(requests, each, terminal));
     const name = `${basename(given.trace)}, ${requests.length} requests`;
@@ -130,14 +132,6 @@ export const replay = defineCommand({
     return 0;
   },
 });
-
-async function readTraceFile(path: string): Promise<Uint8Array> {
-  try {
-    return await readFile(path);
-  } catch (cause) {
-    throw new CliError(`cannot read ${path}: ${(cause as NodeJS.ErrnoException).code ?? cause}`);
-  }
-}
 
 async function replayWatched(
   requests: readonly TraceRequest[],

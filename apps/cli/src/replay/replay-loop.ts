@@ -16,8 +16,6 @@ export interface ReplayRun {
   progress(admitted: number, hitRate: number): void;
 }
 
-/** Tokens of all requests together in one step. */
-const STEP_TOKENS = 8192;
 const NUM_SAMPLES = 48;
 /** Milliseconds after which others get a turn: the bar, and Ctrl-C. */
 const TURN_MS = 40;
@@ -56,6 +54,8 @@ interface Waiting {
   readonly request: TraceRequest;
   readonly prompt: Uint32Array;
   readonly generated: number;
+  /** False: what it found was more than fits beside it. */
+  readonly mayReuse: boolean;
 }
 
 class ReplayLoop {
@@ -75,7 +75,7 @@ class ReplayLoop {
   #rebalanced = 0;
   #next = 0;
   #budget = 0;
-  /** Whether room was given back since a request last failed to be admitted. */
+  /** Whether a request has ended since one last failed to be admitted, or had to make way: else they would take the room from each other in turns. */
   #mayAdmit = true;
   #operations = 0;
   #managerMs = 0;
@@ -108,7 +108,7 @@ class ReplayLoop {
     try {
       let turn = performance.now();
       while (this.#running.length > 0 || this.#preempted.length > 0 || this.#next < this.#requests.length) {
-        this.#budget = STEP_TOKENS;
+        this.#budget = this.#settings.stepTokens;
         this.#serveRunning();
         await this.#admit();
         this.#finishStep();
@@ -156,13 +156,13 @@ class ReplayLoop {
     const last = this.#running.pop() as Running;
     const isAlone = last === each && this.#running.length === 0;
     this.#timed(() => last.begun.close());
-    if (isAlone) {
+    this.#mayAdmit = isAlone;
+    if (isAlone && last.begun.matched === 0) {
       this.#counts.truncated++;
     } else {
       this.#counts.preemptions++;
-      this.#preempted.push(again(last));
+      this.#preempted.push(again(last, !isAlone));
     }
-    this.#mayAdmit = true;
     return last !== each;
   }
 
@@ -234,17 +234,17 @@ class ReplayLoop {
 
   #fromTrace(): Waiting | undefined {
     const request = this.#requests[this.#next];
-    return request && { request, prompt: request.prompt(), generated: 0 };
+    return request && { request, prompt: request.prompt(), generated: 0, mayReuse: true };
   }
 
   /** Null when there is no room now. What a request found may be more than fits beside it: alone it does without before it is given up. */
   async #open(waiting: Waiting): Promise<Running | null> {
-    const each = await this.#begin(waiting, true);
-    return each === null && this.#matched > 0 && this.#running.length === 0 ? this.#begin(waiting, false) : each;
+    const each = await this.#begin(waiting);
+    return each === null && this.#matched > 0 && this.#running.length === 0 ? this.#begin({ ...waiting, mayReuse: false }) : each;
   }
 
-  async #begin({ request, prompt, generated }: Waiting, lookup: boolean): Promise<Running | null> {
-    const begun = this.#timed(() => this.#reuse.open(prompt, lookup));
+  async #begin({ request, prompt, generated, mayReuse }: Waiting): Promise<Running | null> {
+    const begun = this.#timed(() => this.#reuse.open(prompt, mayReuse));
     this.#matched = begun.matched;
     const start = performance.now();
     const hasRoom = await begun.resume();
@@ -373,12 +373,12 @@ function pageBytes(layout: StorageLayout, groupId: LayerGroupId): number {
 }
 
 /** A request that was stopped: its prompt is now what it was, and what it has answered so far. */
-function again({ request, prompt, generated }: Running): Waiting {
+function again({ request, prompt, generated }: Running, mayReuse: boolean): Waiting {
   const kept = Math.max(0, generated - 1);
   const longer = new Uint32Array(request.promptLength + kept);
   longer.set(prompt.subarray(0, request.promptLength));
   for (let i = 0; i < kept; i++) longer[request.promptLength + i] = request.outputToken(i);
-  return { request, prompt: longer, generated: kept };
+  return { request, prompt: longer, generated: kept, mayReuse };
 }
 
 function lifecycleName(lifecycle: Lifecycle): string {

@@ -1,4 +1,11 @@
-import { type CacheConfig, defineCacheConfig, type LayerConfig, presetLayers, type TierConfig } from '@bufferwise/core-policy';
+import {
+  type BatchDesc,
+  type CacheConfig,
+  defineCacheConfig,
+  type LayerConfig,
+  presetLayers,
+  type TierConfig,
+} from '@bufferwise/core-policy';
 import { UsageError } from '../cli-error.ts';
 import { byteSize, wholeNumber } from '../input/arguments.ts';
 import { readModelConfig } from '../input/model-config.ts';
@@ -29,6 +36,8 @@ export interface ReplaySettings {
   readonly eviction: 'lru' | 'cost-aware';
   /** Requests that run at a time, at most. */
   readonly maxRunning: number;
+  /** Tokens of all requests together in one step. */
+  readonly stepTokens: number;
   /** Tokens between the snapshots of a prompt. */
   readonly snapshotEvery: number;
   /** Requests between two calls of `rebalance`; 0: never. */
@@ -70,28 +79,32 @@ export async function readSettings(flags: SettingFlags): Promise<ReplaySettings>
     }),
     eviction: oneOf('eviction', flags.eviction, ['cost-aware', 'lru'] as const),
     maxRunning: wholeNumber('running', flags.running, { min: 1, max: 65_536 }),
+    stepTokens: STEP_TOKENS,
     snapshotEvery,
     rebalanceEvery: wholeNumber('rebalance', flags.rebalance, { min: 0, max: 2 ** 24 }),
   };
 }
+
+const STEP_TOKENS = 8192;
 
 export interface ReplayMemory {
   readonly tokensPerBlock: number;
   /** Tokens between the snapshots of a prompt. */
   readonly snapshotEvery: number;
   readonly tiers: readonly [device: TierConfig, ...colder: TierConfig[]];
+  /** A batch that always has room. Default none. */
+  readonly constraint?: BatchDesc;
 }
 
 /** A cache for layers whose memory is shared out for prompts that stay, up to the last page. Throws {ConfigError}. */
-export function replayConfig(
-  layers: readonly LayerConfig[],
-  { tokensPerBlock, snapshotEvery, tiers }: ReplayMemory,
-): CacheConfig {
+export function replayConfig(layers: readonly LayerConfig[], memory: ReplayMemory): CacheConfig {
+  const { tokensPerBlock, snapshotEvery, tiers, constraint } = memory;
   return defineCacheConfig({
     tokensPerBlock,
     layers,
     tiers,
     typicalStep: { kvCaches: typicalChunks(layers, { memory: tiers[0].quota, tokensPerBlock, snapshotEvery }) },
+    constraints: constraint === undefined ? [] : [constraint],
     maxUtilForResume: 1,
   });
 }
