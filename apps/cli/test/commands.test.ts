@@ -28,6 +28,14 @@ async function traceFile(): Promise<string> {
   return path;
 }
 
+/** Prompts of 512 tokens, no two alike. */
+async function longTrace(numRequests: number): Promise<string> {
+  const path = join(folder, `long-${numRequests}.jsonl`);
+  const line = (id: number) => JSON.stringify({ input_length: 512, output_length: 64, hash_ids: [id] });
+  await writeFile(path, Array.from({ length: numRequests }, (_, i) => line(i)).join('\n'));
+  return path;
+}
+
 describe('help', () => {
   const topics = ['', ...COMMANDS.map(({ name }) => name)];
 
@@ -79,6 +87,7 @@ describe('exit code 2, and one line, for', () => {
     ['a policy that is none', 'replay t --policies full_kv=kept', /--policies has "full_kv=kept"/],
     ['a role that no buffer has', 'replay t --policies key=optional', /roles are full_kv/],
     ['a comparison that is none', 'replay t --compare size=3', /--compare has "size=3"/],
+    ['requests without a trace', 'plan gemma3 --requests 3', /--requests are those of a trace/],
     ['an unknown shell', 'completion tcsh', /unknown shell "tcsh"/],
     ['prompts that are missing', 'generate', /--prompts/],
     ['policies that are none', 'generate --prompts p --policies value', /--policies has "value"/],
@@ -100,6 +109,7 @@ describe('exit code 1, and one line, for', () => {
   it.each([
     ['a model that nobody knows', 'plan gemma99', /neither a config.json nor a known model; known are llama-3.1-8b/],
     ['a trace that is not there', 'replay nowhere.jsonl', /cannot read nowhere.jsonl: ENOENT/],
+    ['a trace to advise on that is not there', 'plan gemma3 --advise nowhere.jsonl', /cannot read nowhere.jsonl: ENOENT/],
     ['prompts that are not there', 'generate --model nowhere --prompts p', /cannot read nowhere/],
     ['a GGUF file that is not there', 'generate --model nowhere.gguf --prompts p', /cannot read nowhere.gguf: ENOENT/],
     ['a picture that cannot be written', 'plan gemma3 --svg /nowhere/at/all.svg', /cannot write .*all.svg: ENOENT/],
@@ -174,6 +184,54 @@ describe('bufferwise plan', () => {
   });
 });
 
+describe('bufferwise plan --advise', () => {
+  const line = async (more = '') => `plan gpt-oss-20b --memory 256MiB --advise ${await traceFile()}${more}`;
+
+  it.each([60, 120])('reads the same at %i columns', async (columns) => {
+    const { code, printed, told } = await bufferwise(await line(), { columns });
+    expect([code, told]).toEqual([0, '']);
+    // The policies are there to be copied, so their line is not broken.
+    const lines = printed.split('\n').filter((each) => !each.startsWith('  --policies'));
+    expect(lines.filter((each) => each.length > columns)).toEqual([]);
+    await expect(printed).toMatchFileSnapshot(`snapshots/advise-${columns}.txt`);
+  });
+
+  it('says the same as data, and its policies are those of a replay', async () => {
+    const { model, format, advice } = JSON.parse((await bufferwise(await line(' --json'))).printed);
+    expect([model, format, advice.requests, advice.promptTokens]).toEqual(['gpt-oss-20b', 'lmcache', 3, 192]);
+    for (const { hitRate, computedTokens, recomputedTokens } of advice.choices) {
+      expect(computedTokens).toBe(192 - Math.round(192 * hitRate) + recomputedTokens);
+    }
+    const replayed = await bufferwise(
+      `replay ${await traceFile()} --model gpt-oss-20b --policies ${advice.policies} --memory 256MiB --json`,
+    );
+    expect(JSON.parse(replayed.printed).results[0].requests).toBe(3);
+  });
+
+  it('has the rings of a split model in its choice', async () => {
+    const classes = async (variant: string) => {
+      const command = `plan granite-4.0-h-small --memory 1GiB --variant ${variant} --advise ${await traceFile()} --json`;
+      return JSON.parse((await bufferwise(command)).printed).advice.classes.map(
+        ({ lifecycle }: { lifecycle: string }) => lifecycle,
+      );
+    };
+    expect(await classes('whole')).not.toContain('replay ring');
+    expect(await classes('split')).toContain('replay ring');
+  });
+
+  it('shows how far it is where somebody watches', async () => {
+    const { told } = await bufferwise(`plan gpt-oss-20b --memory 256MiB --advise ${await longTrace(100)}`, { isWatched: true });
+    expect(told).toMatch(/choice \d+ of 9, \d+ of 100 requests/);
+  });
+
+  it('ends with code 130 when it is stopped', async () => {
+    const abort = new AbortController();
+    abort.abort(new Error('stopped'));
+    const outcome = await bufferwise(`plan gpt-oss-20b --advise ${await longTrace(4000)}`, { signal: abort.signal });
+    expect(outcome).toEqual({ code: 130, printed: '', told: '' });
+  });
+});
+
 describe('bufferwise replay', () => {
   it('counts what each request found, group by group', async () => {
     const { printed } = await bufferwise(`replay ${await traceFile()} --running 1 --json`);
@@ -229,10 +287,11 @@ describe('bufferwise replay', () => {
   it('ends with code 130 when it is stopped', async () => {
     const abort = new AbortController();
     abort.abort(new Error('stopped'));
-    const lines = Array.from({ length: 4000 }, (_, i) => JSON.stringify({ input_length: 512, output_length: 64, hash_ids: [i] }));
-    const path = join(folder, 'long.jsonl');
-    await writeFile(path, lines.join('\n'));
-    expect(await bufferwise(`replay ${path}`, { signal: abort.signal })).toEqual({ code: 130, printed: '', told: '' });
+    expect(await bufferwise(`replay ${await longTrace(4000)}`, { signal: abort.signal })).toEqual({
+      code: 130,
+      printed: '',
+      told: '',
+    });
   });
 });
 

@@ -30,6 +30,8 @@ _bufferwise() {
         '--typical[Length that memory is shared out for; else the middle one]:typical:' \
         '--prefill-chunk[Tokens of a prefill step, for scratch]:prefill-chunk:' \
         '--scratch[Let blocks that leave a window within a step share slots]' \
+        '--advise[Serve a trace with each choice of policies instead, and say which is best; --variant split has replay rings]:advise:' \
+        '--requests[With --advise  requests of the trace to serve; else all]:requests:' \
         '--json[Print one JSON object]' \
         '--svg[Draw it into a file as well]:svg:_files' \
         '--help[What the command does, with examples]' \
@@ -39,6 +41,7 @@ _bufferwise() {
         '--format[The format, when you know better]:format:(mooncake claude-code lmcache azure)' \
         '--memory[Device memory for all pages]:memory:' \
         '--host[Host memory for pages that leave the device; is really taken]:host:' \
+        '--disk[A disk behind that, which keeps no bytes either]:disk:' \
         '--mix[Layers  full, window N, state, with + between. 1 KiB a token each, a state 512 KiB]:mix:' \
         '--model[Layers of a model instead of a mix  as for plan]:model:_files' \
         '--variant[With --model  policies as plan has them]:variant:(whole split)' \
