@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/command/commands.ts';
+import { benchScript } from '../src/commands/bench.ts';
 import { EXAMPLE_MODELS } from '../src/plan/example-models.ts';
 import { type FakeTerminalOptions, isOneLine, runOn } from './support/fake-terminal.ts';
 
@@ -88,6 +89,7 @@ describe('exit code 2, and one line, for', () => {
     ['a role that no buffer has', 'replay t --policies key=optional', /roles are full_kv/],
     ['a comparison that is none', 'replay t --compare size=3', /--compare has "size=3"/],
     ['requests without a trace', 'plan gemma3 --requests 3', /--requests are those of a trace/],
+    ['a tolerance that is none', 'bench --tolerance much', /--tolerance is "much"/],
     ['an unknown shell', 'completion tcsh', /unknown shell "tcsh"/],
     ['prompts that are missing', 'generate', /--prompts/],
     ['policies that are none', 'generate --prompts p --policies value', /--policies has "value"/],
@@ -295,6 +297,31 @@ describe('bufferwise replay', () => {
   });
 });
 
+describe('bufferwise bench', () => {
+  it('is the bench of the repository: it says which there are, and refuses a report that is none', async () => {
+    const unknown = await bufferwise('bench no-such-bench');
+    expect([unknown.code, unknown.printed]).toEqual([1, '']);
+    expect(unknown.told).toMatch(/No benchmark matches no-such-bench. There are:\n {2}packages\/.*\.bench\.ts/);
+    const path = join(folder, 'report.json');
+    await writeFile(path, '{"schemaVersion": 99}');
+    const refused = await bufferwise(`bench page-copy --compare ${path}`);
+    expect([refused.code, refused.printed]).toEqual([
+      1,
+      expect.stringMatching(/no report of version 1: its schemaVersion is 99/),
+    ]);
+  });
+
+  it('says so where there is no repository around it', () => {
+    expect(() => benchScript(join(tmpdir(), 'bufferwise.js'))).toThrow(/not in it: clone it/);
+  });
+
+  it('ends with code 130 when it is stopped', async () => {
+    const abort = new AbortController();
+    abort.abort(new Error('stopped'));
+    expect(await bufferwise('bench page-copy', { signal: abort.signal })).toMatchObject({ code: 130 });
+  });
+});
+
 describe('bufferwise completion', () => {
   const complete = async (...words: string[]) => {
     const { printed } = await bufferwise('completion bash');
@@ -305,7 +332,7 @@ describe('bufferwise completion', () => {
   };
 
   it('offers commands, options and their words to bash', async () => {
-    expect(await complete('')).toEqual(['plan', 'replay', 'generate', 'prefix', 'demo', 'doctor', 'completion', '--help']);
+    expect(await complete('')).toEqual(['plan', 'replay', 'generate', 'prefix', 'demo', 'bench', 'doctor', 'completion', '--help']);
     expect(await complete('p')).toEqual(['plan', 'prefix']);
     expect(await complete('prefix', 'i')).toEqual(['inspect', 'import']);
     expect(await complete('plan', '--va')).toEqual(['--variant']);

@@ -97,6 +97,8 @@ export const replay = defineCommand({
       valueHint: 'N',
       default: `${MAX_PROMPT}`,
     },
+    sessions: { type: 'string', description: 'Of a trace of sessions: the first N that are long enough', valueHint: 'N' },
+    turns: { type: 'string', description: 'Of such a trace: the first N requests of each session', valueHint: 'N' },
     json: { type: 'boolean', description: 'Print one JSON object', default: false },
     svg: { type: 'string', description: 'Draw hit rates over time into a file as well', valueHint: 'FILE' },
     html: { type: 'string', description: 'The same as a page with the figures', valueHint: 'FILE' },
@@ -119,7 +121,10 @@ export const replay = defineCommand({
     const count = given.requests === undefined ? MANY : wholeNumber('requests', given.requests, { min: 1, max: MANY });
     const maxPrompt = wholeNumber('max-prompt', given['max-prompt'], { min: 1, max: MANY });
     const format = given.format as TraceFormat | undefined;
-    const trace = await readTraceRequests(given.trace, { format, skip, count, maxPrompt });
+    const atMost = (name: 'sessions' | 'turns') =>
+      given[name] === undefined ? undefined : wholeNumber(name, given[name], { min: 1, max: MANY });
+    const [sessions, turns] = [atMost('sessions'), atMost('turns')];
+    const trace = await readTraceRequests(given.trace, { format, skip, count, maxPrompt, sessions, turns });
     const { requests } = trace;
     const results: ReplayResult[] = [];
     for (const each of settings) results.push(await replayWatched(requests, each, terminal));

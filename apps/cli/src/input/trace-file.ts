@@ -12,6 +12,9 @@ export interface TraceChoice {
   readonly count?: number;
   /** Longest prompt that is taken, in tokens. */
   readonly maxPrompt: number;
+  /** Of a trace of sessions: how many of them, and how many requests of each. Shorter ones are left out. Default: all. */
+  readonly sessions?: number;
+  readonly turns?: number;
 }
 
 /**
@@ -22,9 +25,9 @@ export interface TraceChoice {
  */
 export async function readTraceRequests(
   path: string,
-  { format, skip = 0, count = Number.POSITIVE_INFINITY, maxPrompt }: TraceChoice,
+  { format, skip = 0, count = Number.POSITIVE_INFINITY, maxPrompt, sessions, turns }: TraceChoice,
 ): Promise<Trace> {
-  const trace = readTrace(await readFileOf(path), format);
+  const trace = readTrace(await readFileOf(path), format, { sessions, turns, maxPrompt });
   const requests = trace.requests.filter(({ promptLength }) => promptLength <= maxPrompt).slice(skip, skip + count);
   if (requests.length > 0) return { format: trace.format, requests };
   throw new CliError(`${path} has no request left after ${skip} are skipped, of prompts up to ${maxPrompt} tokens`);
