@@ -27,7 +27,7 @@ export const columns = {
   fillMs: { unit: 'ms', better: 'lower' },
   beginMs: { unit: 'ms', better: 'lower' },
   layersMs: { unit: 'ms', better: 'lower' },
-};
+} satisfies Partial<Record<keyof AttentionStepFigure, object>>;
 
 const NUM_LAYERS = 32;
 const TOKENS_PER_BLOCK = 16;

@@ -36,7 +36,7 @@ export const columns = {
   ratio: { unit: 'x', better: 'higher' },
   oneStepMs: { unit: 'ms', better: 'lower' },
   step64Ms: { unit: 'ms', better: 'lower' },
-};
+} satisfies Partial<Record<keyof Mamba2Figure, object>>;
 
 const SHAPES: readonly Mamba2Shape[] = [
   { numHeads: 8, headDim: 32, stateSize: 16, numGroups: 1, convWidth: 4 },

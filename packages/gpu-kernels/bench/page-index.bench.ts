@@ -35,7 +35,7 @@ export const columns = {
   hostMs: { unit: 'ms', better: 'lower' },
   deviceMs: { unit: 'ms', better: 'lower' },
   speedup: { unit: 'x', better: 'higher' },
-};
+} satisfies Partial<Record<keyof PageIndexFigure, object>>;
 
 const NUM_LAYERS = 32;
 

@@ -42,7 +42,7 @@ export const columns = {
   ratio: { unit: 'x', better: 'lower' },
   leastMB: { unit: 'MB', better: 'none' },
   loaded: { unit: 'x', better: 'lower' },
-};
+} satisfies Partial<Record<keyof PagedAttentionFigure, object>>;
 
 const PLAIN: readonly AttentionShape[] = [
   { numQueryHeads: 4, numKvHeads: 2, headDim: 32 },

@@ -51,7 +51,7 @@ export const columns = {
   writeBackMs: { unit: 'ms', better: 'none' },
   replayMs: { unit: 'ms', better: 'lower' },
   speedup: { unit: 'x', better: 'higher' },
-};
+} satisfies Partial<Record<keyof ReplayFigure, object>>;
 
 const SHAPE = { numHeads: 8, headDim: 64, stateSize: 128, numGroups: 1 };
 const NUM_REQUESTS = 4;

@@ -42,7 +42,7 @@ export const columns = {
   again2: { unit: 'tokens', better: 'lower' },
   reused3: { unit: 'tokens', better: 'higher' },
   again3: { unit: 'tokens', better: 'lower' },
-};
+} satisfies Partial<Record<keyof PolicyFigure, object>>;
 
 const TOKENS_PER_BLOCK = 16;
 const DEVICE_BYTES = 32 << 20;

@@ -38,9 +38,9 @@ interface Figure {
 export const columns = {
   oursNs: { unit: 'ns', better: 'lower' },
   plainNs: { unit: 'ns', better: 'none' },
-  timesFaster: { unit: 'x', better: 'higher' },
+  timesFaster: { unit: 'x', better: 'none' },
   targetNs: { unit: 'ns', better: 'none' },
-};
+} satisfies Partial<Record<keyof Figure, object>>;
 
 export default async function bench(): Promise<Figure[]> {
   const rows: Figure[] = [];

@@ -67,7 +67,7 @@ export const columns = {
   'us/token': { unit: 'us', better: 'lower' },
   'hit %': { unit: '%', better: 'higher' },
   'peak MB': { unit: 'MB', better: 'lower' },
-};
+} satisfies Partial<Record<keyof Row, object>>;
 
 export default async function bench(): Promise<Row[]> {
   const folder = traceFolder();
