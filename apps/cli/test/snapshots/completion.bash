@@ -47,10 +47,12 @@ _bufferwise() {
       "generate --drafts") words="" ;;
       "generate --store") words="" ;;
       "generate --store-memory") words="" ;;
+      "generate --store-near") words="" ;;
       "demo --model") words="" ;;
       "demo --max-new-tokens") words="" ;;
       "demo --memory") words="" ;;
       "demo --memory-mib") words="" ;;
+      "demo --store") words="" ;;
       "bench --out") words="" ;;
       "bench --compare") words="" ;;
       "bench --tolerance") words="" ;;
@@ -58,8 +60,8 @@ _bufferwise() {
         case "${COMP_WORDS[1]}" in
           plan) words="--memory --tokens-per-block --variant --kv-dtype --state-dtype --replay-tokens --lengths --typical --prefill-chunk --scratch --advise --requests --json --svg --help llama-3.1-8b mistral-7b-v0.1 phi-3-mini-4k qwen3-8b gemma-2-9b gemma-3-4b gpt-oss-20b jamba-v0.1 nemotron-h-8b granite-4.0-h-small qwen3-next-80b-a3b falcon-h1-7b mamba2-2.7b deepseek-v3 deepseek-v3.2" ;;
           replay) words="--format --memory --host --disk --mix --model --variant --policies --eviction --tokens-per-block --running --snapshot-every --rebalance --compare --requests --skip --max-prompt --sessions --turns --json --svg --html --help" ;;
-          generate) words="--model --prompts --max-new-tokens --memory --memory-mib --policies --drafts --store --store-memory --json --help" ;;
-          demo) words="--model --max-new-tokens --memory --memory-mib --json --help" ;;
+          generate) words="--model --prompts --max-new-tokens --memory --memory-mib --policies --drafts --store --store-memory --store-near --json --help" ;;
+          demo) words="--model --max-new-tokens --memory --memory-mib --store --json --help" ;;
           bench) words="--json --out --compare --tolerance --help" ;;
           doctor) words="--json --help" ;;
           completion) words="--json --help bash zsh fish" ;;

@@ -6,7 +6,7 @@ _bufferwise() {
     'plan:What a cache for a model takes: groups, bytes a token, requests that fit, what split policies buy'
     'replay:Serve a trace of requests on a cache without bytes: hit rates, evictions, traffic between tiers'
     'generate:Answer prompts in order, each reusing what the earlier ones left in the cache'
-    'demo:Three requests on a hybrid model, with reuse and without, and what it saved'
+    'demo:Three requests on a hybrid model, with reuse and without, and a second process that goes on from the first'
     'bench:The repository'\''s benches: figures as tables or a report, held against a saved one'
     'doctor:What will work on this machine, and how to mend the rest'
     'completion:Print a script that completes commands and options in your shell'
@@ -71,8 +71,9 @@ _bufferwise() {
         '--memory-mib[The same in MiB; goes before --memory]:memory-mib:' \
         '--policies[Reuse policies  auto, or ROLE=POLICY between commas; else as the model has them]:policies:' \
         '--drafts[Tokens to guess ahead from what was said before; changes no answer]:drafts:' \
-        '--store[Folder that prefixes are kept in and found in, also by the next process; made when it is missing]:store:_files' \
-        '--store-memory[Bytes that the folder may take]:store-memory:' \
+        '--store[Where prefixes are kept and found, also by the next process  a folder, redis //HOST PORT (several between commas  a cluster), s3 //BUCKET]:store:_files' \
+        '--store-memory[Bytes that a folder may take]:store-memory:' \
+        '--store-near[Bytes of pages kept in memory before the store]:store-near:' \
         '--json[Print one JSON object for each prompt instead of text]' \
         '--help[What the command does, with examples]' \
         '*:file:_files' ;;
@@ -82,6 +83,7 @@ _bufferwise() {
         '--max-new-tokens[Tokens to generate for each request]:max-new-tokens:' \
         '--memory[Memory for all pages]:memory:' \
         '--memory-mib[The same in MiB; goes before --memory]:memory-mib:' \
+        '--store[What both processes keep prefixes in, as of generate; else a folder that goes with the demo]:store:_files' \
         '--json[Print one JSON object instead of the story]' \
         '--help[What the command does, with examples]' \
         '*:file:_files' ;;
