@@ -7,11 +7,9 @@
  *
  * The traces are third parties' and not part of the repository: `BUFFERWISE_TRACES` names their folder, by default `../shared/data/traces`.
  */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from './run/process.mjs';
 import { importSource, sourceModule } from './run/source-module.mjs';
-import { root } from './run/workspace.mjs';
 
 /** As in the figures of other systems: which requests, how many at a time, and tokens that fit. A token of a mix takes 1 KiB in a layer. */
 const TRACES = [
@@ -34,9 +32,10 @@ const MIXES = [
   { name: 'state optional', flags: '--mix full+state --policies ssm_state=optional --rebalance 50', layers: 2 },
 ];
 
-const folder = process.env.BUFFERWISE_TRACES ?? join(root, '..', 'shared', 'data', 'traces');
-if (!existsSync(folder)) {
-  console.error(`No traces at ${folder}; set BUFFERWISE_TRACES to the folder that has them.`);
+const { traceFolder } = await importSource('internal/request-traces', 'src/trace-folder.ts');
+const folder = traceFolder();
+if (folder === undefined) {
+  console.error('No traces beside the repository; set BUFFERWISE_TRACES to the folder that has them.');
   process.exit(1);
 }
 const asked = process.argv.slice(2);
