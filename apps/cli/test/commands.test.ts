@@ -330,7 +330,17 @@ describe('bufferwise completion', () => {
   };
 
   it('offers commands, options and their words to bash', async () => {
-    expect(await complete('')).toEqual(['plan', 'replay', 'generate', 'prefix', 'demo', 'bench', 'doctor', 'completion', '--help']);
+    expect(await complete('')).toEqual([
+      'plan',
+      'replay',
+      'generate',
+      'prefix',
+      'demo',
+      'bench',
+      'doctor',
+      'completion',
+      '--help',
+    ]);
     expect(await complete('p')).toEqual(['plan', 'prefix']);
     expect(await complete('prefix', 'i')).toEqual(['inspect', 'import']);
     expect(await complete('plan', '--va')).toEqual(['--variant']);
