@@ -12,7 +12,7 @@ const usage = `Usage: node scripts/run.mjs <command>
 
   demo  [arguments]            the demo model on WebGPU, with and without a reused prefix
   test  [suite] [arguments]    suites: unit, gpu, browser, services; all of them without a name
-  bench [name]                 benchmarks whose file name contains the name; all of them without one
+  bench [name] [flags]         benchmarks whose path contains the name, all without one; --json, --out FILE, --compare FILE
   check [name]                 style, types, imports, packages, sizes, docs, errors, changeset; all of them without a name
   build                        every package into its dist folder
 `;
@@ -38,7 +38,7 @@ export async function main(args) {
   } catch (error) {
     if (wasInterrupted()) return 130;
     if (!(error instanceof CommandError)) throw error;
-    say(`\n${failure(error.message)}`);
+    process.stderr.write(`\n${failure(error.message)}\n`);
     return error.exitCode;
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/command/commands.ts';
+import { benchScript } from '../src/commands/bench.ts';
 import { EXAMPLE_MODELS } from '../src/plan/example-models.ts';
 import { type FakeTerminalOptions, isOneLine, runOn } from './support/fake-terminal.ts';
 
@@ -25,6 +26,14 @@ async function traceFile(): Promise<string> {
     { prefix_of: 0, prefix_length: 64, input: [], output: [5, 6] },
   ];
   await writeFile(path, lines.map((line) => JSON.stringify(line)).join('\n'));
+  return path;
+}
+
+/** Prompts of 512 tokens, no two alike. */
+async function longTrace(numRequests: number): Promise<string> {
+  const path = join(folder, `long-${numRequests}.jsonl`);
+  const line = (id: number) => JSON.stringify({ input_length: 512, output_length: 64, hash_ids: [id] });
+  await writeFile(path, Array.from({ length: numRequests }, (_, i) => line(i)).join('\n'));
   return path;
 }
 
@@ -79,6 +88,8 @@ describe('exit code 2, and one line, for', () => {
     ['a policy that is none', 'replay t --policies full_kv=kept', /--policies has "full_kv=kept"/],
     ['a role that no buffer has', 'replay t --policies key=optional', /roles are full_kv/],
     ['a comparison that is none', 'replay t --compare size=3', /--compare has "size=3"/],
+    ['requests without a trace', 'plan gemma3 --requests 3', /--requests are those of a trace/],
+    ['a tolerance that is none', 'bench --tolerance much', /--tolerance is "much"/],
     ['an unknown shell', 'completion tcsh', /unknown shell "tcsh"/],
     ['prompts that are missing', 'generate', /--prompts/],
     ['a port that is none', 'serve --port 65536', /--port is "65536"/],
@@ -103,6 +114,7 @@ describe('exit code 1, and one line, for', () => {
   it.each([
     ['a model that nobody knows', 'plan gemma99', /neither a config.json nor a known model; known are llama-3.1-8b/],
     ['a trace that is not there', 'replay nowhere.jsonl', /cannot read nowhere.jsonl: ENOENT/],
+    ['a trace to advise on that is not there', 'plan gemma3 --advise nowhere.jsonl', /cannot read nowhere.jsonl: ENOENT/],
     ['prompts that are not there', 'generate --model nowhere --prompts p', /cannot read nowhere/],
     ['a GGUF file that is not there', 'generate --model nowhere.gguf --prompts p', /cannot read nowhere.gguf: ENOENT/],
     ['keys that are not there', 'serve --api-keys nowhere', /cannot read nowhere: ENOENT/],
@@ -179,6 +191,54 @@ describe('bufferwise plan', () => {
   });
 });
 
+describe('bufferwise plan --advise', () => {
+  const line = async (more = '') => `plan gpt-oss-20b --memory 256MiB --advise ${await traceFile()}${more}`;
+
+  it.each([60, 120])('reads the same at %i columns', async (columns) => {
+    const { code, printed, told } = await bufferwise(await line(), { columns });
+    expect([code, told]).toEqual([0, '']);
+    // The policies are there to be copied, so their line is not broken.
+    const lines = printed.split('\n').filter((each) => !each.startsWith('  --policies'));
+    expect(lines.filter((each) => each.length > columns)).toEqual([]);
+    await expect(printed).toMatchFileSnapshot(`snapshots/advise-${columns}.txt`);
+  });
+
+  it('says the same as data, and its policies are those of a replay', async () => {
+    const { model, format, advice } = JSON.parse((await bufferwise(await line(' --json'))).printed);
+    expect([model, format, advice.requests, advice.promptTokens]).toEqual(['gpt-oss-20b', 'lmcache', 3, 192]);
+    for (const { hitRate, computedTokens, recomputedTokens } of advice.choices) {
+      expect(computedTokens).toBe(192 - Math.round(192 * hitRate) + recomputedTokens);
+    }
+    const replayed = await bufferwise(
+      `replay ${await traceFile()} --model gpt-oss-20b --policies ${advice.policies} --memory 256MiB --json`,
+    );
+    expect(JSON.parse(replayed.printed).results[0].requests).toBe(3);
+  });
+
+  it('has the rings of a split model in its choice', async () => {
+    const classes = async (variant: string) => {
+      const command = `plan granite-4.0-h-small --memory 1GiB --variant ${variant} --advise ${await traceFile()} --json`;
+      return JSON.parse((await bufferwise(command)).printed).advice.classes.map(
+        ({ lifecycle }: { lifecycle: string }) => lifecycle,
+      );
+    };
+    expect(await classes('whole')).not.toContain('replay ring');
+    expect(await classes('split')).toContain('replay ring');
+  });
+
+  it('shows how far it is where somebody watches', async () => {
+    const { told } = await bufferwise(`plan gpt-oss-20b --memory 256MiB --advise ${await longTrace(100)}`, { isWatched: true });
+    expect(told).toMatch(/choice \d+ of 9, \d+ of 100 requests/);
+  });
+
+  it('ends with code 130 when it is stopped', async () => {
+    const abort = new AbortController();
+    abort.abort(new Error('stopped'));
+    const outcome = await bufferwise(`plan gpt-oss-20b --advise ${await longTrace(4000)}`, { signal: abort.signal });
+    expect(outcome).toEqual({ code: 130, printed: '', told: '' });
+  });
+});
+
 describe('bufferwise replay', () => {
   it('counts what each request found, group by group', async () => {
     const { printed } = await bufferwise(`replay ${await traceFile()} --running 1 --json`);
@@ -234,10 +294,34 @@ describe('bufferwise replay', () => {
   it('ends with code 130 when it is stopped', async () => {
     const abort = new AbortController();
     abort.abort(new Error('stopped'));
-    const lines = Array.from({ length: 4000 }, (_, i) => JSON.stringify({ input_length: 512, output_length: 64, hash_ids: [i] }));
-    const path = join(folder, 'long.jsonl');
-    await writeFile(path, lines.join('\n'));
-    expect(await bufferwise(`replay ${path}`, { signal: abort.signal })).toEqual({ code: 130, printed: '', told: '' });
+    expect(await bufferwise(`replay ${await longTrace(4000)}`, { signal: abort.signal })).toEqual({
+      code: 130,
+      printed: '',
+      told: '',
+    });
+  });
+});
+
+describe('bufferwise bench', () => {
+  it('is the bench of the repository: it says which there are, and refuses a report that is none', async () => {
+    const unknown = await bufferwise('bench no-such-bench');
+    expect([unknown.code, unknown.printed]).toEqual([1, '']);
+    expect(unknown.told).toMatch(/No benchmark matches no-such-bench. There are:\n {2}packages\/.*\.bench\.ts/);
+    const path = join(folder, 'report.json');
+    await writeFile(path, '{"schemaVersion": 99}');
+    const refused = await bufferwise(`bench page-copy --compare ${path}`);
+    expect([refused.code, refused.printed]).toEqual([1, '']);
+    expect(refused.told).toMatch(/no report of version 1: its schemaVersion is 99/);
+  });
+
+  it('says so where there is no repository around it', () => {
+    expect(() => benchScript(join(tmpdir(), 'bufferwise.js'))).toThrow(/not in it: clone it/);
+  });
+
+  it('ends with code 130 when it is stopped', async () => {
+    const abort = new AbortController();
+    abort.abort(new Error('stopped'));
+    expect(await bufferwise('bench page-copy', { signal: abort.signal })).toMatchObject({ code: 130 });
   });
 });
 
@@ -258,6 +342,7 @@ describe('bufferwise completion', () => {
       'serve',
       'prefix',
       'demo',
+      'bench',
       'doctor',
       'completion',
       '--help',

@@ -5,5 +5,6 @@ export { mooncakeRequests } from './mooncake.ts';
 export { parseLines, traceText } from './read-lines.ts';
 export { readTrace, type Trace } from './read-trace.ts';
 export { TraceError } from './trace-error.ts';
+export { traceFolder } from './trace-folder.ts';
 export { TRACE_FORMATS, type TraceFormat } from './trace-format.ts';
 export type { TraceRequest } from './trace-request.ts';

@@ -1,5 +1,5 @@
 import { azureRequests } from './azure.ts';
-import { claudeCodeRequests } from './claude-code.ts';
+import { claudeCodeRequests, type SessionChoice } from './claude-code.ts';
 import { lmcacheRequests } from './lmcache.ts';
 import { mooncakeRequests } from './mooncake.ts';
 import { parseLines, traceText } from './read-lines.ts';
@@ -17,22 +17,23 @@ export interface Trace {
  * Reads the file of a trace, as published or compressed with gzip.
  *
  * @param format default: told by the first line
+ * @param sessions which sessions of a trace that has them; of others nothing is left out
  * @throws {TraceError} when it is of no known format, a line lacks something, or there is no request
  */
-export function readTrace(file: Uint8Array, format?: TraceFormat): Trace {
+export function readTrace(file: Uint8Array, format?: TraceFormat, sessions?: SessionChoice): Trace {
   const text = traceText(file);
   const chosen = format ?? formatOf(text);
-  const requests = requestsOf(text, chosen);
+  const requests = requestsOf(text, chosen, sessions);
   if (requests.length === 0) throw new TraceError('the trace has no requests');
   return { format: chosen, requests };
 }
 
-function requestsOf(text: string, format: TraceFormat): TraceRequest[] {
+function requestsOf(text: string, format: TraceFormat, sessions?: SessionChoice): TraceRequest[] {
   switch (format) {
     case 'mooncake':
       return mooncakeRequests(parseLines(text));
     case 'claude-code':
-      return claudeCodeRequests(parseLines(text));
+      return claudeCodeRequests(parseLines(text), sessions);
     case 'lmcache':
       return lmcacheRequests(parseLines(text));
     case 'azure':

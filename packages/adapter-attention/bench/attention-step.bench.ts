@@ -21,6 +21,14 @@ export interface AttentionStepFigure {
   layersMs: number;
 }
 
+export const columns = {
+  dispatches: { unit: 'dispatches', better: 'lower' },
+  uploadKb: { unit: 'kB', better: 'lower' },
+  fillMs: { unit: 'ms', better: 'lower' },
+  beginMs: { unit: 'ms', better: 'lower' },
+  layersMs: { unit: 'ms', better: 'lower' },
+} satisfies Partial<Record<keyof AttentionStepFigure, object>>;
+
 const NUM_LAYERS = 32;
 const TOKENS_PER_BLOCK = 16;
 /** Few and small heads: they are work of the device only. */

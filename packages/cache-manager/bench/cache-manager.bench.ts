@@ -15,6 +15,12 @@ interface Figure {
   target?: number;
 }
 
+/** The unit is that of the row. */
+export const columns = {
+  measured: { unit: ({ unit }: Figure) => unit, better: 'lower' },
+  target: { unit: ({ unit }: Figure) => unit, better: 'none' },
+} satisfies Partial<Record<keyof Figure, object>>;
+
 const ROUNDS = 9;
 /** Rounds of what takes less than a slice of a processor, so that some are not interrupted however busy the machine is. */
 const SHORT_ROUNDS = 300;

@@ -28,6 +28,16 @@ export interface Mamba2Figure {
   step64Ms: number;
 }
 
+export const columns = {
+  scanMs: { unit: 'ms', better: 'lower' },
+  scanDispatches: { unit: 'dispatches', better: 'lower' },
+  stepsMs: { unit: 'ms', better: 'lower' },
+  stepsDispatches: { unit: 'dispatches', better: 'lower' },
+  ratio: { unit: 'x', better: 'higher' },
+  oneStepMs: { unit: 'ms', better: 'lower' },
+  step64Ms: { unit: 'ms', better: 'lower' },
+} satisfies Partial<Record<keyof Mamba2Figure, object>>;
+
 const SHAPES: readonly Mamba2Shape[] = [
   { numHeads: 8, headDim: 32, stateSize: 16, numGroups: 1, convWidth: 4 },
   { numHeads: 8, headDim: 64, stateSize: 128, numGroups: 1, convWidth: 4 },

@@ -16,6 +16,12 @@ export interface PageCopyFigure {
   commandsRatio: number;
 }
 
+export const columns = {
+  plainGbPerSecond: { unit: 'GB/s', better: 'none' },
+  kernelRatio: { unit: 'x', better: 'higher' },
+  commandsRatio: { unit: 'x', better: 'higher' },
+} satisfies Partial<Record<keyof PageCopyFigure, object>>;
+
 const POOL_BYTES = 64 * 2 ** 20;
 const COPIED_BYTES = 16 * 2 ** 20;
 

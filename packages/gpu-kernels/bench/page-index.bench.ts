@@ -29,6 +29,14 @@ export interface PageIndexFigure {
   speedup: number;
 }
 
+export const columns = {
+  hostKb: { unit: 'kB', better: 'lower' },
+  deviceKb: { unit: 'kB', better: 'lower' },
+  hostMs: { unit: 'ms', better: 'lower' },
+  deviceMs: { unit: 'ms', better: 'lower' },
+  speedup: { unit: 'x', better: 'higher' },
+} satisfies Partial<Record<keyof PageIndexFigure, object>>;
+
 const NUM_LAYERS = 32;
 
 /** Tables of a model with full and windowed layers whose blocks cross scratch slots: converted by the host, and by the device. */

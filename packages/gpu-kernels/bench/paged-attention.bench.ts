@@ -36,6 +36,14 @@ export interface PagedAttentionFigure {
   loaded: number | '';
 }
 
+export const columns = {
+  pagedMs: { unit: 'ms', better: 'lower' },
+  contiguousMs: { unit: 'ms', better: 'none' },
+  ratio: { unit: 'x', better: 'lower' },
+  leastMB: { unit: 'MB', better: 'none' },
+  loaded: { unit: 'x', better: 'lower' },
+} satisfies Partial<Record<keyof PagedAttentionFigure, object>>;
+
 const PLAIN: readonly AttentionShape[] = [
   { numQueryHeads: 4, numKvHeads: 2, headDim: 32 },
   { numQueryHeads: 8, numKvHeads: 2, headDim: 64 },

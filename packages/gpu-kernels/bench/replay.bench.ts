@@ -43,6 +43,16 @@ export interface ReplayFigure {
   speedup: number;
 }
 
+export const columns = {
+  leastBytes: { unit: 'bytes', better: 'none' },
+  writeBackRatio: { unit: 'x', better: 'none' },
+  replayRatio: { unit: 'x', better: 'lower' },
+  writtenRatio: { unit: 'x', better: 'higher' },
+  writeBackMs: { unit: 'ms', better: 'none' },
+  replayMs: { unit: 'ms', better: 'lower' },
+  speedup: { unit: 'x', better: 'higher' },
+} satisfies Partial<Record<keyof ReplayFigure, object>>;
+
 const SHAPE = { numHeads: 8, headDim: 64, stateSize: 128, numGroups: 1 };
 const NUM_REQUESTS = 4;
 

@@ -33,6 +33,14 @@ export interface FirstTokenFigure {
   breakEven: string;
 }
 
+export const columns = {
+  reused: { unit: 'tokens', better: 'higher' },
+  firstTokenMs: { unit: 'ms', better: 'lower' },
+  ofComputing: { unit: 'x', better: 'lower' },
+  loadedKib: { unit: 'KiB', better: 'none' },
+  breakEven: { unit: 'tokens', better: 'lower' },
+} satisfies Partial<Record<keyof FirstTokenFigure, object>>;
+
 /** The first ones have hardly more than a block. */
 const LENGTHS = [18, 34, 64, 128, 256, 512] as const;
 const TOKENS_PER_BLOCK = 16;

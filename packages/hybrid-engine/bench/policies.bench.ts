@@ -33,6 +33,17 @@ export interface PolicyFigure {
   again3: number;
 }
 
+export const columns = {
+  keptKibPerEnd: { unit: 'KiB', better: 'lower' },
+  leftKib: { unit: 'KiB', better: 'lower' },
+  requestKib: { unit: 'KiB', better: 'lower' },
+  fits: { unit: 'requests', better: 'higher' },
+  reused2: { unit: 'tokens', better: 'higher' },
+  again2: { unit: 'tokens', better: 'lower' },
+  reused3: { unit: 'tokens', better: 'higher' },
+  again3: { unit: 'tokens', better: 'lower' },
+} satisfies Partial<Record<keyof PolicyFigure, object>>;
+
 const TOKENS_PER_BLOCK = 16;
 const DEVICE_BYTES = 32 << 20;
 const CHUNK_TOKENS = 64;

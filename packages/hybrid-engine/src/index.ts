@@ -42,6 +42,8 @@ export { modelFingerprint } from './outside/model-fingerprint.ts';
 export type { OutsideCounts, OutsideOptions } from './outside/outside-prefixes.ts';
 export { Mamba2State } from './reference/mamba2.ts';
 export { type OnLayer, ReferenceModel, ReferenceState } from './reference/reference-model.ts';
+// How requests begin, without a model
+export { ReuseSimulation, type SimulatedRequest } from './reuse/reuse-simulation.ts';
 // Sampling
 export type { Choice } from './sampling/log-probability.ts';
 export { Sampler, type SamplingOptions } from './sampling/sampler.ts';

@@ -1,3 +1,4 @@
+import { bench } from '../commands/bench.ts';
 import { completionOf } from '../commands/completion.ts';
 import { demo } from '../commands/demo.ts';
 import { doctor } from '../commands/doctor.ts';
@@ -9,7 +10,7 @@ import { serve } from '../commands/serve.ts';
 import type { Command } from './command.ts';
 
 /** All commands, in the order in which help lists them. A new one is a file in `commands/` and a line here. */
-export const COMMANDS: readonly Command[] = withCompletion([plan, replay, generate, serve, prefix, demo, doctor]);
+export const COMMANDS: readonly Command[] = withCompletion([plan, replay, generate, serve, prefix, demo, bench, doctor]);
 
 function withCompletion(others: readonly Command[]): readonly Command[] {
   return [...others, completionOf(others)];

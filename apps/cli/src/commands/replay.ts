@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { readTrace, TRACE_FORMATS, type TraceFormat, type TraceRequest } from '@bufferwise-internal/request-traces';
-import { CliError } from '../cli-error.ts';
+import { TRACE_FORMATS, type TraceFormat, type TraceRequest } from '@bufferwise-internal/request-traces';
 import { defineCommand } from '../command/command.ts';
 import { wholeNumber } from '../input/arguments.ts';
 import { writeOutput } from '../input/output-file.ts';
+import { MANY, MAX_PROMPT, readTraceRequests } from '../input/trace-file.ts';
 import { replayTrace } from '../replay/replay-loop.ts';
 import { replayPage, replayPicture } from '../replay/replay-picture.ts';
 import type { ReplayResult } from '../replay/replay-result.ts';
@@ -12,8 +11,6 @@ import { changedFlags, type ReplaySettings, readSettings, SETTING_DEFAULTS } fro
 import { percent, replayText } from '../replay/replay-text.ts';
 import { progressBar } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-
-const MANY = 2 ** 31;
 
 /** Replays a trace of requests on a real manager whose pages hold no bytes, and says what it could reuse. */
 export const replay = defineCommand({
@@ -32,6 +29,12 @@ export const replay = defineCommand({
       description: 'Host memory for pages that leave the device; is really taken',
       valueHint: 'SIZE',
       default: SETTING_DEFAULTS.host,
+    },
+    disk: {
+      type: 'string',
+      description: 'A disk behind that, which keeps no bytes either',
+      valueHint: 'SIZE',
+      default: SETTING_DEFAULTS.disk,
     },
     mix: {
       type: 'string',
@@ -88,7 +91,14 @@ export const replay = defineCommand({
     },
     requests: { type: 'string', description: 'Requests to serve; else all', valueHint: 'N' },
     skip: { type: 'string', description: 'Requests to leave out at the beginning', valueHint: 'N', default: '0' },
-    'max-prompt': { type: 'string', description: 'Leave longer prompts out, in tokens', valueHint: 'N', default: '131072' },
+    'max-prompt': {
+      type: 'string',
+      description: 'Leave longer prompts out, in tokens',
+      valueHint: 'N',
+      default: `${MAX_PROMPT}`,
+    },
+    sessions: { type: 'string', description: 'Of a trace of sessions: the first N that are long enough', valueHint: 'N' },
+    turns: { type: 'string', description: 'Of such a trace: the first N requests of each session', valueHint: 'N' },
     json: { type: 'boolean', description: 'Print one JSON object', default: false },
     svg: { type: 'string', description: 'Draw hit rates over time into a file as well', valueHint: 'FILE' },
     html: { type: 'string', description: 'The same as a page with the figures', valueHint: 'FILE' },
@@ -110,9 +120,12 @@ export const replay = defineCommand({
     const skip = wholeNumber('skip', given.skip, { min: 0, max: MANY });
     const count = given.requests === undefined ? MANY : wholeNumber('requests', given.requests, { min: 1, max: MANY });
     const maxPrompt = wholeNumber('max-prompt', given['max-prompt'], { min: 1, max: MANY });
-    const trace = readTrace(await readTraceFile(given.trace), given.format as TraceFormat | undefined);
-    const requests = trace.requests.filter(({ promptLength }) => promptLength <= maxPrompt).slice(skip, skip + count);
-    if (requests.length === 0) throw new CliError(`${given.trace} has no request left after --skip and --max-prompt`);
+    const format = given.format as TraceFormat | undefined;
+    const atMost = (name: 'sessions' | 'turns') =>
+      given[name] === undefined ? undefined : wholeNumber(name, given[name], { min: 1, max: MANY });
+    const [sessions, turns] = [atMost('sessions'), atMost('turns')];
+    const trace = await readTraceRequests(given.trace, { format, skip, count, maxPrompt, sessions, turns });
+    const { requests } = trace;
     const results: ReplayResult[] = [];
     for (const each of settings) results.push(await replayWatched(requests, each, terminal));
     const name = `${basename(given.trace)}, ${requests.length} requests`;
@@ -124,14 +137,6 @@ export const replay = defineCommand({
     return 0;
   },
 });
-
-async function readTraceFile(path: string): Promise<Uint8Array> {
-  try {
-    return await readFile(path);
-  } catch (cause) {
-    throw new CliError(`cannot read ${path}: ${(cause as NodeJS.ErrnoException).code ?? cause}`);
-  }
-}
 
 async function replayWatched(
   requests: readonly TraceRequest[],

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { EXAMPLE_MODELS } from './example-models.ts';
 import { makePlan, type PlanOptions } from './make-plan.ts';
@@ -56,6 +57,19 @@ describe('the bytes of known models', () => {
     expect(totalsOf('mistral-7b-v0.1')).toMatchObject({ token, lateToken: 0, fixed });
     // token 8,192 ends a block: the window begins at token 4,096, so 128 blocks
     expect(totalsOf('mistral-7b-v0.1').requests).toEqual([1024 * token, 4096 * token]);
+  });
+
+  it('Phi-3-mini-4k: the last 2,047 tokens of 32 layers of 32 heads, 96 wide', () => {
+    const token = 2 * 32 * 32 * 96 * 2;
+    const fixed = blocksOf(2047) * 32 * token;
+    expect(blocksOf(2047)).toBe(65);
+    // At token 8,192 the window begins in block floor((8192 - 2047) / 32) = 192, and 256 - 192 = 64 blocks of 32 tokens are live
+    expect(totalsOf('phi-3-mini-4k')).toEqual({
+      token,
+      lateToken: 0,
+      fixed,
+      requests: [1024 * token, 64 * 32 * token],
+    });
   });
 
   it('Gemma-2-9b: 21 windows of 4,096 and 21 layers without, of 8 heads, 256 wide', () => {
@@ -157,6 +171,19 @@ describe('the bytes of known models', () => {
   it('DeepSeek-V3: one latent row of 512 + 64 values a layer', () => {
     const token = 61 * (512 + 64) * 2;
     expect(totalsOf('deepseek-v3')).toEqual({ token, lateToken: token, fixed: 0, requests: [1024 * token, 8192 * token] });
+  });
+});
+
+describe('the bytes of a sparse indexer', () => {
+  it('DeepSeek-V3.2: as V3, and 128 index keys of a byte with a scale of 4 in each layer', () => {
+    const token = 61 * ((512 + 64) * 2 + 128 + 4);
+    expect(totalsOf('deepseek-v3.2')).toEqual({ token, lateToken: token, fixed: 0, requests: [1024 * token, 8192 * token] });
+  });
+
+  it('leaves no example without arithmetic of its own', () => {
+    const source = readFileSync(new URL(import.meta.url), 'utf8');
+    const untold = Object.keys(EXAMPLE_MODELS).filter((name) => !source.includes(`totalsOf('${name}')`));
+    expect(untold).toEqual([]);
   });
 });
 

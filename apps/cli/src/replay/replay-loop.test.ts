@@ -61,10 +61,36 @@ describe('a replay', () => {
     const mixed = { mix: 'full+window:64', policies: 'window_kv=optional', memory: '8MiB' };
     const aligned = await replayed([request(0, 512), request(0, 513)], mixed);
     expect(aligned).toMatchObject({ hitTokens: 512, rebuilds: 0 });
-    // 511 tokens end inside a block: the window there is incomplete
+    // 511 tokens end inside a block, where the window is incomplete: it continues where the block begins, at 31 × 16
     const inside = await replayed([request(0, 512), request(0, 512)], mixed);
-    expect(inside).toMatchObject({ hitTokens: 511, rebuilds: 1 });
-    expect(inside.groups[1]).toMatchObject({ policy: 'optional', reusedPages: 0 });
+    expect(inside).toMatchObject({ hitTokens: 496, rebuilds: 0, recomputedTokens: 0, computedTokens: 512 + 16 });
+    expect(inside.groups[1]).toMatchObject({ policy: 'optional', reusedPages: 4 });
+  });
+
+  it('runs again what a match lacks, and counts it', async () => {
+    const mixed = { mix: 'full+window:64', policies: 'window_kv=private', memory: '8MiB' };
+    const result = await replayed([request(0, 512), request(0, 512)], mixed);
+    // At 511 the window begins in block floor((511 + 1 - 64) / 16) = 28, so tokens 448 to 510 are run again, and 511 for the first time.
+    expect(result).toMatchObject({ hitTokens: 511, rebuilds: 1, recomputedTokens: 63, computedTokens: 512 + 63 + 1 });
+    expect(result.savedRate).toBe(1 - 576 / 1024);
+    // 32 blocks of full attention stay, of 16 KiB each, and nothing of the window.
+    expect(result).toMatchObject({ keptTokens: 512, keptBytes: 512 * 1024 });
+    expect(result.groups.map(({ keptBytes }) => keptBytes)).toEqual([512 * 1024, 0]);
+  });
+
+  it('sends what leaves the host to the disk, and brings it back', async () => {
+    const round = Array.from({ length: 6 }, (_, i) => request(i * 10_000, 900));
+    const result = await replayed([...round, ...round], { host: '2MiB', disk: '16MiB', eviction: 'lru' });
+    expect(result.hitTokens).toBe(6 * 899);
+    expect(result.disk?.writtenBytes).toBe((result.disk?.writes ?? 0) * 16 * 1024);
+    expect(result.disk?.readBytes).toBe((result.disk?.reads ?? 0) * 16 * 1024);
+    // 6 × 57 blocks were used, and device and host hold 256 of them.
+    expect(result.disk?.writes).toBeGreaterThanOrEqual(6 * 57 - 256);
+    expect(result.disk?.reads).toBeGreaterThan(0);
+    expect(result.groups[0].droppedBytes).toBe(0);
+    const without = await replayed([...round, ...round], { host: '2MiB', eviction: 'lru' });
+    expect(without.disk).toBeNull();
+    expect(without.hitTokens).toBeLessThan(result.hitTokens);
   });
 
   it('finds states where it left snapshots', async () => {

@@ -1,8 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
-import { type KvCache, KvCacheManager } from '@bufferwise/cache-manager';
-import type { Lifecycle } from '@bufferwise/core-policy';
+import { KvCacheManager } from '@bufferwise/cache-manager';
+import type { LayerGroupId, Lifecycle } from '@bufferwise/core-policy';
+import { ReuseSimulation, type SimulatedRequest } from '@bufferwise/hybrid-engine';
+import type { StorageLayout } from '@bufferwise/scratch-allocator';
 import type { TraceRequest } from '@bufferwise-internal/request-traces';
 import { NullPageDevice } from './null-page-device.ts';
+import { NullTierStore } from './null-tier-store.ts';
 import type { ReplayGroup, ReplayResult, ReplaySample } from './replay-result.ts';
 import type { ReplaySettings } from './replay-settings.ts';
 
@@ -13,8 +16,6 @@ export interface ReplayRun {
   progress(admitted: number, hitRate: number): void;
 }
 
-/** Tokens of all requests together in one step. */
-const STEP_TOKENS = 8192;
 const NUM_SAMPLES = 48;
 /** Milliseconds after which others get a turn: the bar, and Ctrl-C. */
 const TURN_MS = 40;
@@ -22,7 +23,10 @@ const TURN_MS = 40;
 const SNAPSHOT = { snapshot: true };
 const NO_SNAPSHOT = { snapshot: false };
 
-/** Serves the requests in order and in a closed loop, without regard to arrival times, on a manager whose pages hold nothing. */
+/**
+ * Serves the requests in order and in a closed loop, without regard to arrival times, on a manager whose pages hold nothing. They begin as in
+ * the engine: what a request lacks of its match is computed again where that is less than to do without the match.
+ */
 export async function replayTrace(
   requests: readonly TraceRequest[],
   settings: ReplaySettings,
@@ -36,7 +40,7 @@ interface Running {
   readonly request: TraceRequest;
   /** The prompt, then what was answered before a preemption. */
   readonly prompt: Uint32Array;
-  readonly kv: KvCache;
+  readonly begun: SimulatedRequest;
   /** Where chunks end that leave a snapshot. */
   readonly ends: number[];
   /** Tokens that there is room for, all of them in this step or before. */
@@ -50,13 +54,17 @@ interface Waiting {
   readonly request: TraceRequest;
   readonly prompt: Uint32Array;
   readonly generated: number;
+  /** False: what it found was more than fits beside it. */
+  readonly mayReuse: boolean;
 }
 
 class ReplayLoop {
   readonly #requests: readonly TraceRequest[];
   readonly #settings: ReplaySettings;
   readonly #run: ReplayRun;
+  readonly #disk: NullTierStore | undefined;
   readonly #manager: KvCacheManager;
+  readonly #reuse: ReuseSimulation;
   readonly #running: Running[] = [];
   /** Requests that made way for others, the next one last. */
   readonly #preempted: Waiting[] = [];
@@ -67,7 +75,7 @@ class ReplayLoop {
   #rebalanced = 0;
   #next = 0;
   #budget = 0;
-  /** Whether room was given back since a request last failed to be admitted. */
+  /** Whether a request has ended since one last failed to be admitted, or had to make way: else they would take the room from each other in turns. */
   #mayAdmit = true;
   #operations = 0;
   #managerMs = 0;
@@ -81,6 +89,7 @@ class ReplayLoop {
     steps: 0,
     promptTokens: 0,
     hitTokens: 0,
+    computedTokens: 0,
     outputTokens: 0,
   };
 
@@ -89,14 +98,17 @@ class ReplayLoop {
     this.#settings = settings;
     this.#run = run;
     this.#sampleEvery = Math.max(1, Math.ceil(requests.length / NUM_SAMPLES));
-    this.#manager = new KvCacheManager({ config: settings.config, device: new NullPageDevice(), eviction: settings.eviction });
+    const { config, eviction } = settings;
+    this.#disk = config.tiers.some(({ tier }) => tier === 'disk') ? new NullTierStore() : undefined;
+    this.#manager = new KvCacheManager({ config, device: new NullPageDevice(), disk: this.#disk, eviction });
+    this.#reuse = new ReuseSimulation(this.#manager, config);
   }
 
   async run(): Promise<ReplayResult> {
     try {
       let turn = performance.now();
       while (this.#running.length > 0 || this.#preempted.length > 0 || this.#next < this.#requests.length) {
-        this.#budget = STEP_TOKENS;
+        this.#budget = this.#settings.stepTokens;
         this.#serveRunning();
         await this.#admit();
         this.#finishStep();
@@ -129,7 +141,11 @@ class ReplayLoop {
 
   /** Room for `length` tokens, if need be at the cost of those that came last. */
   #grow(each: Running, length: number, mayPreempt: boolean): boolean {
-    while (!this.#timed(() => each.kv.resize(length, each.done))) {
+    return this.#makeRoom(each, mayPreempt, () => each.begun.cache.resize(length, each.done));
+  }
+
+  #makeRoom(each: Running, mayPreempt: boolean, take: () => boolean): boolean {
+    while (!this.#timed(take)) {
       if (!mayPreempt || !this.#makeWay(each)) return false;
     }
     return true;
@@ -139,14 +155,14 @@ class ReplayLoop {
   #makeWay(each: Running): boolean {
     const last = this.#running.pop() as Running;
     const isAlone = last === each && this.#running.length === 0;
-    this.#timed(() => last.kv.close());
-    if (isAlone) {
+    this.#timed(() => last.begun.close());
+    this.#mayAdmit = isAlone;
+    if (isAlone && last.begun.matched === 0) {
       this.#counts.truncated++;
     } else {
       this.#counts.preemptions++;
-      this.#preempted.push(again(last));
+      this.#preempted.push(again(last, !isAlone));
     }
-    this.#mayAdmit = true;
     return last !== each;
   }
 
@@ -160,29 +176,41 @@ class ReplayLoop {
       }
       this.#token[0] = each.request.outputToken(Math.max(0, each.generated - 1));
       if (!this.#grow(each, each.done + 1, true)) continue;
-      this.#timed(() => each.kv.commit(this.#token, NO_SNAPSHOT));
+      this.#timed(() => each.begun.cache.commit(this.#token, NO_SNAPSHOT));
       each.done++;
       each.stepped = true;
       this.#budget--;
     }
   }
 
-  /** Orders as much of a prompt as the step allows. False when there was no room for any of it. */
+  /** Orders as much of a prompt as the step allows, first what its match lacks. False when there was no room for any of it. */
   #extendPrompt(each: Running, mayPreempt: boolean): boolean {
-    const before = each.done;
+    const before = this.#budget;
+    const { begun } = each;
+    while (this.#budget > 0 && begun.remainingTokens > 0) {
+      const count = Math.min(begun.remainingTokens, this.#budget);
+      if (!this.#makeRoom(each, mayPreempt, () => begun.runAgain(count))) return this.#budget < before;
+      this.#compute(each, count);
+    }
     while (this.#budget > 0 && each.done < each.prompt.length) {
       const end = each.ends[0] ?? each.prompt.length;
       const count = Math.min(end - each.done, this.#budget);
-      if (!this.#grow(each, each.done + count, mayPreempt)) return each.done > before;
+      if (!this.#grow(each, each.done + count, mayPreempt)) return this.#budget < before;
       const tokens = each.prompt.subarray(each.done, each.done + count);
       each.done += count;
-      each.stepped = true;
-      this.#budget -= count;
+      this.#compute(each, count);
       const isSnapshot = each.ends[0] === each.done;
       if (isSnapshot) each.ends.shift();
-      this.#timed(() => each.kv.commit(tokens, isSnapshot ? SNAPSHOT : NO_SNAPSHOT));
+      this.#timed(() => begun.cache.commit(tokens, isSnapshot ? SNAPSHOT : NO_SNAPSHOT));
     }
     return true;
+  }
+
+  /** Tokens of a prompt go through the model. */
+  #compute(each: Running, numTokens: number): void {
+    each.stepped = true;
+    this.#budget -= numTokens;
+    this.#counts.computedTokens += numTokens;
   }
 
   /** Requests that wait, in the order of the trace, until one does not fit. */
@@ -206,28 +234,30 @@ class ReplayLoop {
 
   #fromTrace(): Waiting | undefined {
     const request = this.#requests[this.#next];
-    return request && { request, prompt: request.prompt(), generated: 0 };
+    return request && { request, prompt: request.prompt(), generated: 0, mayReuse: true };
   }
 
-  /** Null when there is no room now. */
-  async #open({ request, prompt, generated }: Waiting): Promise<Running | null> {
-    const kv = this.#timed(() => this.#manager.createKvCache({ tokens: prompt.subarray(0, prompt.length - 1) }));
-    const optional = kv.reuseStatus.filter(({ policy }) => policy === 'optional' && kv.numCommittedTokens > 0);
-    const rebuiltGroups = optional.filter(({ complete }) => !complete).map(({ groupId }) => groupId);
-    const optionalReuseGroups = optional.filter(({ complete }) => complete).map(({ groupId }) => groupId);
+  /** Null when there is no room now. What a request found may be more than fits beside it: alone it does without before it is given up. */
+  async #open(waiting: Waiting): Promise<Running | null> {
+    const each = await this.#begin(waiting);
+    return each === null && this.#matched > 0 && this.#running.length === 0 ? this.#begin({ ...waiting, mayReuse: false }) : each;
+  }
+
+  async #begin({ request, prompt, generated, mayReuse }: Waiting): Promise<Running | null> {
+    const begun = this.#timed(() => this.#reuse.open(prompt, mayReuse));
+    this.#matched = begun.matched;
     const start = performance.now();
-    const hasRoom = await kv.resume({ optionalReuseGroups, rebuiltGroups });
+    const hasRoom = await begun.resume();
     this.#managerMs += performance.now() - start;
     this.#operations++;
-    const ends = kv.snapshotPoints({ promptLength: prompt.length, every: this.#settings.snapshotEvery });
-    const each: Running = { request, prompt, kv, ends, done: kv.numCommittedTokens, generated, stepped: false };
-    const matched = each.done;
+    const ends = begun.cache.snapshotPoints({ promptLength: prompt.length, every: this.#settings.snapshotEvery });
+    const each: Running = { request, prompt, begun, ends, done: begun.matched, generated, stepped: false };
+    const isSecondRun = begun.remainingTokens > 0;
     if (hasRoom && this.#extendPrompt(each, false)) {
-      if (rebuiltGroups.length > 0 && matched > 0) this.#counts.rebuilds++;
-      this.#matched = matched;
+      if (isSecondRun) this.#counts.rebuilds++;
       return each;
     }
-    this.#timed(() => kv.close());
+    this.#timed(() => begun.close());
     return null;
   }
 
@@ -267,7 +297,7 @@ class ReplayLoop {
         this.#running[kept++] = each;
         continue;
       }
-      this.#timed(() => each.kv.close());
+      this.#timed(() => each.begun.close());
       this.#mayAdmit = true;
     }
     this.#running.length = kept;
@@ -300,46 +330,55 @@ class ReplayLoop {
   }
 
   #result(): ReplayResult {
-    const { lifecycles } = this.#manager;
-    const groups = this.#manager
-      .statistics()
-      .groups.map(({ groupId, policy, counts, evictedPages, missedSnapshots }): ReplayGroup => {
+    const { lifecycles, layout } = this.#manager;
+    const { groups, blocks } = this.#manager.statistics();
+    const { promptTokens, hitTokens, computedTokens } = this.#counts;
+    return {
+      label: this.#settings.label,
+      ...this.#counts,
+      hitRate: rate(hitTokens, promptTokens),
+      recomputedTokens: computedTokens - (promptTokens - hitTokens),
+      savedRate: promptTokens === 0 ? 0 : 1 - computedTokens / promptTokens,
+      keptTokens: blocks * layout.tokensPerBlock,
+      keptBytes: groups.reduce((sum, { groupId, pages }) => sum + pages * pageBytes(layout, groupId), 0),
+      disk: this.#disk === undefined ? null : { ...this.#disk.traffic },
+      operations: this.#operations,
+      managerMs: this.#managerMs,
+      operationsPerSecond: this.#managerMs === 0 ? 0 : this.#operations / (this.#managerMs / 1000),
+      groups: groups.map(({ groupId, policy, counts, pages, evictedPages, missedSnapshots }): ReplayGroup => {
         const { reusedPages, missedPages, hitRate, offloadedBytes, onboardedBytes, droppedBytes } = counts;
-        const kind = lifecycleName(lifecycles.get(groupId));
         return {
           groupId,
           policy,
-          kind,
+          kind: lifecycleName(lifecycles.get(groupId)),
           reusedPages,
           missedPages,
           hitRate,
+          keptBytes: pages * pageBytes(layout, groupId),
           evictedPages,
           missedSnapshots,
           offloadedBytes,
           onboardedBytes,
           droppedBytes,
         };
-      });
-    return {
-      label: this.#settings.label,
-      ...this.#counts,
-      hitRate: rate(this.#counts.hitTokens, this.#counts.promptTokens),
-      operations: this.#operations,
-      managerMs: this.#managerMs,
-      operationsPerSecond: this.#managerMs === 0 ? 0 : this.#operations / (this.#managerMs / 1000),
-      groups,
+      }),
       samples: this.#samples,
     };
   }
 }
 
+/** Bytes of one page of a group. */
+function pageBytes(layout: StorageLayout, groupId: LayerGroupId): number {
+  return layout.poolGroups.find(({ lifecycleIds }) => lifecycleIds.includes(groupId))?.slotBytes ?? 0;
+}
+
 /** A request that was stopped: its prompt is now what it was, and what it has answered so far. */
-function again({ request, prompt, generated }: Running): Waiting {
+function again({ request, prompt, generated }: Running, mayReuse: boolean): Waiting {
   const kept = Math.max(0, generated - 1);
   const longer = new Uint32Array(request.promptLength + kept);
   longer.set(prompt.subarray(0, request.promptLength));
   for (let i = 0; i < kept; i++) longer[request.promptLength + i] = request.outputToken(i);
-  return { request, prompt: longer, generated: kept };
+  return { request, prompt: longer, generated: kept, mayReuse };
 }
 
 function lifecycleName(lifecycle: Lifecycle): string {

@@ -1,7 +1,7 @@
 import { formatCount } from '@bufferwise/scratch-allocator';
 import { FAINT, LEGEND_STEP, legend, PALETTE, QUIET, svgElement, svgPicture, svgText } from '../picture/svg.ts';
 import type { ReplayResult } from './replay-result.ts';
-import { FIGURES, percent } from './replay-text.ts';
+import { figuresOf, percent } from './replay-text.ts';
 
 const WIDTH = 900;
 const LEFT = 64;
@@ -24,7 +24,7 @@ export function replayPicture(results: readonly ReplayResult[], trace: string): 
 /** A page with the picture and the figures, complete in one file. */
 export function replayPage(results: readonly ReplayResult[], trace: string): string {
   const cell = (tag: 'th' | 'td', text: string) => `<${tag}>${escapedHtml(text)}</${tag}>`;
-  const rows = FIGURES.map(
+  const rows = figuresOf(results).map(
     ({ name, of }) => `<tr>${cell('th', name)}${results.map((result) => cell('td', of(result))).join('')}</tr>`,
   );
   return `<!doctype html>

@@ -1,4 +1,11 @@
-import { type CacheConfig, defineCacheConfig, type LayerConfig, presetLayers } from '@bufferwise/core-policy';
+import {
+  type BatchDesc,
+  type CacheConfig,
+  defineCacheConfig,
+  type LayerConfig,
+  presetLayers,
+  type TierConfig,
+} from '@bufferwise/core-policy';
 import { UsageError } from '../cli-error.ts';
 import { byteSize, wholeNumber } from '../input/arguments.ts';
 import { readModelConfig } from '../input/model-config.ts';
@@ -9,6 +16,7 @@ import { layerMix, withRolePolicies } from './layer-mix.ts';
 export interface SettingFlags {
   readonly memory: string;
   readonly host: string;
+  readonly disk: string;
   readonly mix: string;
   readonly model?: string;
   readonly variant: string;
@@ -28,6 +36,8 @@ export interface ReplaySettings {
   readonly eviction: 'lru' | 'cost-aware';
   /** Requests that run at a time, at most. */
   readonly maxRunning: number;
+  /** Tokens of all requests together in one step. */
+  readonly stepTokens: number;
   /** Tokens between the snapshots of a prompt. */
   readonly snapshotEvery: number;
   /** Requests between two calls of `rebalance`; 0: never. */
@@ -37,6 +47,7 @@ export interface ReplaySettings {
 export const SETTING_DEFAULTS = {
   memory: '1GiB',
   host: '0',
+  disk: '0',
   mix: 'full',
   variant: 'whole',
   eviction: 'cost-aware',
@@ -54,26 +65,48 @@ export const SETTING_DEFAULTS = {
 export async function readSettings(flags: SettingFlags): Promise<ReplaySettings> {
   const tokensPerBlock = wholeNumber('tokens-per-block', flags['tokens-per-block'], { min: 1, max: 65_536 });
   const snapshotEvery = wholeNumber('snapshot-every', flags['snapshot-every'], { min: 1, max: 2 ** 24 });
-  const memory = byteSize('memory', flags.memory);
-  const hostBytes = flags.host === '0' ? 0 : byteSize('host', flags.host);
   const layers = withRolePolicies(
     await layersOf(flags, tokensPerBlock),
     flags.policies === undefined ? {} : parseRolePolicies(flags.policies),
   );
+  const colder = (tier: 'host' | 'disk') => (flags[tier] === '0' ? [] : [{ tier, quota: byteSize(tier, flags[tier]) }]);
   return {
     label: labelOf(flags),
-    config: defineCacheConfig({
+    config: replayConfig(layers, {
       tokensPerBlock,
-      layers,
-      tiers: [{ tier: 'device', quota: memory }, ...(hostBytes > 0 ? [{ tier: 'host' as const, quota: hostBytes }] : [])],
-      typicalStep: { kvCaches: typicalChunks(layers, { memory, tokensPerBlock, snapshotEvery }) },
-      maxUtilForResume: 1,
+      snapshotEvery,
+      tiers: [{ tier: 'device', quota: byteSize('memory', flags.memory) }, ...colder('host'), ...colder('disk')],
     }),
     eviction: oneOf('eviction', flags.eviction, ['cost-aware', 'lru'] as const),
     maxRunning: wholeNumber('running', flags.running, { min: 1, max: 65_536 }),
+    stepTokens: STEP_TOKENS,
     snapshotEvery,
     rebalanceEvery: wholeNumber('rebalance', flags.rebalance, { min: 0, max: 2 ** 24 }),
   };
+}
+
+const STEP_TOKENS = 8192;
+
+export interface ReplayMemory {
+  readonly tokensPerBlock: number;
+  /** Tokens between the snapshots of a prompt. */
+  readonly snapshotEvery: number;
+  readonly tiers: readonly [device: TierConfig, ...colder: TierConfig[]];
+  /** A batch that always has room. Default none. */
+  readonly constraint?: BatchDesc;
+}
+
+/** A cache for layers whose memory is shared out for prompts that stay, up to the last page. Throws {ConfigError}. */
+export function replayConfig(layers: readonly LayerConfig[], memory: ReplayMemory): CacheConfig {
+  const { tokensPerBlock, snapshotEvery, tiers, constraint } = memory;
+  return defineCacheConfig({
+    tokensPerBlock,
+    layers,
+    tiers,
+    typicalStep: { kvCaches: typicalChunks(layers, { memory: tiers[0].quota, tokensPerBlock, snapshotEvery }) },
+    constraints: constraint === undefined ? [] : [constraint],
+    maxUtilForResume: 1,
+  });
 }
 
 /**

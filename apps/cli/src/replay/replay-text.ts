@@ -31,7 +31,7 @@ export function replayText(results: readonly ReplayResult[], { columns, colors }
 }
 
 /** Figures of the whole run, by name. */
-export const FIGURES: readonly { readonly name: string; of(result: ReplayResult): string }[] = [
+const FIGURES: readonly { readonly name: string; of(result: ReplayResult): string }[] = [
   { name: 'requests', of: ({ requests }) => formatCount(requests) },
   { name: 'never fit', of: ({ skipped }) => formatCount(skipped) },
   { name: 'answers cut', of: ({ truncated }) => formatCount(truncated) },
@@ -39,18 +39,33 @@ export const FIGURES: readonly { readonly name: string; of(result: ReplayResult)
   { name: 'prompt tokens', of: ({ promptTokens }) => formatCount(promptTokens) },
   { name: 'of these reused', of: ({ hitTokens, hitRate }) => `${formatCount(hitTokens)} (${percent(hitRate)})` },
   { name: 'answer tokens', of: ({ outputTokens }) => formatCount(outputTokens) },
-  { name: 'rebuilt matches', of: ({ rebuilds }) => formatCount(rebuilds) },
+  { name: 'second runs', of: ({ rebuilds }) => formatCount(rebuilds) },
+  { name: 'computed again', of: ({ recomputedTokens }) => formatCount(recomputedTokens) },
+  { name: 'model spared', of: ({ savedRate }) => percent(savedRate) },
   { name: 'pages evicted', of: ({ groups }) => formatCount(sum(groups.map(({ evictedPages }) => evictedPages))) },
   { name: 'to colder tiers', of: ({ groups }) => formatBytes(sum(groups.map(({ offloadedBytes }) => offloadedBytes))) },
   { name: 'back from them', of: ({ groups }) => formatBytes(sum(groups.map(({ onboardedBytes }) => onboardedBytes))) },
+  { name: 'kept at the end', of: ({ keptBytes }) => formatBytes(keptBytes) },
   { name: 'calls a second', of: ({ operationsPerSecond }) => formatCount(Math.round(operationsPerSecond)) },
 ];
 
+const DISK_FIGURES: typeof FIGURES = [
+  { name: 'written to disk', of: ({ disk }) => (disk === null ? '-' : formatBytes(disk.writtenBytes)) },
+  { name: 'read from disk', of: ({ disk }) => (disk === null ? '-' : formatBytes(disk.readBytes)) },
+  { name: 'calls of the disk', of: ({ disk }) => (disk === null ? '-' : formatCount(disk.writes + disk.reads)) },
+];
+
+/** The figures that these results have. */
+export function figuresOf(results: readonly ReplayResult[]): typeof FIGURES {
+  return results.some(({ disk }) => disk !== null) ? [...FIGURES.slice(0, -1), ...DISK_FIGURES, ...FIGURES.slice(-1)] : FIGURES;
+}
+
 function figureColumns(results: readonly ReplayResult[], titles: readonly string[]): TextColumn[] {
+  const figures = figuresOf(results);
   return [
-    { title: '', align: 'left', cells: FIGURES.map(({ name }) => name) },
+    { title: '', align: 'left', cells: figures.map(({ name }) => name) },
     ...results.map(
-      (result, index): TextColumn => ({ title: titles[index], align: 'right', cells: FIGURES.map(({ of }) => of(result)) }),
+      (result, index): TextColumn => ({ title: titles[index], align: 'right', cells: figures.map(({ of }) => of(result)) }),
     ),
   ];
 }

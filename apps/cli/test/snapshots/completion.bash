@@ -2,7 +2,7 @@
 _bufferwise() {
   local word="${COMP_WORDS[COMP_CWORD]}" words=""
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words="plan replay generate serve prefix demo doctor completion --help"
+    words="plan replay generate serve prefix demo bench doctor completion --help"
   else
     case "${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD - 1]}" in
       "plan --memory") words="" ;;
@@ -14,10 +14,13 @@ _bufferwise() {
       "plan --lengths") words="" ;;
       "plan --typical") words="" ;;
       "plan --prefill-chunk") words="" ;;
+      "plan --advise") words="" ;;
+      "plan --requests") words="" ;;
       "plan --svg") words="" ;;
       "replay --format") words="mooncake claude-code lmcache azure" ;;
       "replay --memory") words="" ;;
       "replay --host") words="" ;;
+      "replay --disk") words="" ;;
       "replay --mix") words="" ;;
       "replay --model") words="" ;;
       "replay --variant") words="whole split" ;;
@@ -31,6 +34,8 @@ _bufferwise() {
       "replay --requests") words="" ;;
       "replay --skip") words="" ;;
       "replay --max-prompt") words="" ;;
+      "replay --sessions") words="" ;;
+      "replay --turns") words="" ;;
       "replay --svg") words="" ;;
       "replay --html") words="" ;;
       "generate --model") words="" ;;
@@ -77,14 +82,18 @@ _bufferwise() {
       "demo --memory") words="" ;;
       "demo --memory-mib") words="" ;;
       "demo --store") words="" ;;
+      "bench --out") words="" ;;
+      "bench --compare") words="" ;;
+      "bench --tolerance") words="" ;;
       *)
         case "${COMP_WORDS[1]}" in
-          plan) words="--memory --tokens-per-block --variant --kv-dtype --state-dtype --replay-tokens --lengths --typical --prefill-chunk --scratch --json --svg --help llama-3.1-8b mistral-7b-v0.1 phi-3-mini-4k qwen3-8b gemma-2-9b gemma-3-4b gpt-oss-20b jamba-v0.1 nemotron-h-8b granite-4.0-h-small qwen3-next-80b-a3b falcon-h1-7b mamba2-2.7b deepseek-v3 deepseek-v3.2" ;;
-          replay) words="--format --memory --host --mix --model --variant --policies --eviction --tokens-per-block --running --snapshot-every --rebalance --compare --requests --skip --max-prompt --json --svg --html --help" ;;
+          plan) words="--memory --tokens-per-block --variant --kv-dtype --state-dtype --replay-tokens --lengths --typical --prefill-chunk --scratch --advise --requests --json --svg --help llama-3.1-8b mistral-7b-v0.1 phi-3-mini-4k qwen3-8b gemma-2-9b gemma-3-4b gpt-oss-20b jamba-v0.1 nemotron-h-8b granite-4.0-h-small qwen3-next-80b-a3b falcon-h1-7b mamba2-2.7b deepseek-v3 deepseek-v3.2" ;;
+          replay) words="--format --memory --host --disk --mix --model --variant --policies --eviction --tokens-per-block --running --snapshot-every --rebalance --compare --requests --skip --max-prompt --sessions --turns --json --svg --html --help" ;;
           generate) words="--model --prompts --max-new-tokens --memory --memory-mib --policies --drafts --store --store-memory --store-near --store-compress --store-int8 --json --help" ;;
           serve) words="--host --port --name --chat-template --api-key --api-keys --memory --host-memory --policies --drafts --store --store-memory --store-near --store-compress --store-int8 --max-active --max-queue --max-tokens --max-body --request-timeout --stall-timeout --drain-timeout --json --help" ;;
           prefix) words="--model --prompts --prompt --encoding --salt --store --store-memory --store-near --store-compress --store-int8 --memory --verify --json --help export inspect import" ;;
           demo) words="--model --max-new-tokens --memory --memory-mib --store --json --help" ;;
+          bench) words="--json --out --compare --tolerance --help" ;;
           doctor) words="--json --help" ;;
           completion) words="--json --help bash zsh fish" ;;
         esac ;;

@@ -9,6 +9,7 @@ _bufferwise() {
     'serve:Answer over HTTP as OpenAI’s interface does, many requests at a time on one cache'
     'prefix:Carry the prepared prefix of a prompt in a file: export it, inspect it, import it elsewhere'
     'demo:Three requests on a hybrid model, with reuse and without, and a second process that goes on from the first'
+    'bench:The repository'\''s benches: figures as tables or a report, held against a saved one'
     'doctor:What will work on this machine, and how to mend the rest'
     'completion:Print a script that completes commands and options in your shell'
   )
@@ -31,6 +32,8 @@ _bufferwise() {
         '--typical[Length that memory is shared out for; else the middle one]:typical:' \
         '--prefill-chunk[Tokens of a prefill step, for scratch]:prefill-chunk:' \
         '--scratch[Let blocks that leave a window within a step share slots]' \
+        '--advise[Serve a trace with each choice of policies instead, and say which is best; --variant split has replay rings]:advise:' \
+        '--requests[With --advise  requests of the trace to serve; else all]:requests:' \
         '--json[Print one JSON object]' \
         '--svg[Draw it into a file as well]:svg:_files' \
         '--help[What the command does, with examples]' \
@@ -40,6 +43,7 @@ _bufferwise() {
         '--format[The format, when you know better]:format:(mooncake claude-code lmcache azure)' \
         '--memory[Device memory for all pages]:memory:' \
         '--host[Host memory for pages that leave the device; is really taken]:host:' \
+        '--disk[A disk behind that, which keeps no bytes either]:disk:' \
         '--mix[Layers  full, window N, state, with + between. 1 KiB a token each, a state 512 KiB]:mix:' \
         '--model[Layers of a model instead of a mix  as for plan]:model:_files' \
         '--variant[With --model  policies as plan has them]:variant:(whole split)' \
@@ -53,6 +57,8 @@ _bufferwise() {
         '--requests[Requests to serve; else all]:requests:' \
         '--skip[Requests to leave out at the beginning]:skip:' \
         '--max-prompt[Leave longer prompts out, in tokens]:max-prompt:' \
+        '--sessions[Of a trace of sessions  the first N that are long enough]:sessions:' \
+        '--turns[Of such a trace  the first N requests of each session]:turns:' \
         '--json[Print one JSON object]' \
         '--svg[Draw hit rates over time into a file as well]:svg:_files' \
         '--html[The same as a page with the figures]:html:_files' \
@@ -127,6 +133,14 @@ _bufferwise() {
         '--memory-mib[The same in MiB; goes before --memory]:memory-mib:' \
         '--store[What both processes keep prefixes in, as of generate; else a folder that goes with the demo]:store:_files' \
         '--json[Print one JSON object instead of the story]' \
+        '--help[What the command does, with examples]' \
+        '*:file:_files' ;;
+    bench)
+      _arguments \
+        '--json[Print the report as one JSON object]' \
+        '--out[Write the report into a file]:out:_files' \
+        '--compare[A report to hold the figures against; code 1 when one is worse by more than the tolerance]:compare:_files' \
+        '--tolerance[Part by which a figure may be worse  0.25 lets 100 ms become 125]:tolerance:' \
         '--help[What the command does, with examples]' \
         '*:file:_files' ;;
     doctor)

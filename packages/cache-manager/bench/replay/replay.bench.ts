@@ -8,9 +8,8 @@
  * `BUFFERWISE_REPLAY_SKIP` begins so many requests later in each trace.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { argv, cwd, env, execArgv, execPath } from 'node:process';
+import { argv, env, execArgv, execPath } from 'node:process';
+import { traceFolder } from '@bufferwise-internal/request-traces';
 import { Foresight, ForesightQueue } from './foresight-policy.ts';
 import { peerFigures } from './peer-figures.ts';
 import { BLOCK_TOKENS, type ModelKind } from './replay-config.ts';
@@ -63,11 +62,18 @@ interface Row {
   'peak MB': number;
 }
 
-export default async function bench(): Promise<void> {
-  const folder = env.BUFFERWISE_TRACES ?? argv[2] ?? defaultFolder();
-  if (!existsSync(folder)) {
-    console.log(`No traces at ${folder}; set BUFFERWISE_TRACES to the folder that has them. Nothing was replayed.`);
-    return;
+export const columns = {
+  'blocks/s': { unit: 'blocks/s', better: 'higher' },
+  'us/token': { unit: 'us', better: 'lower' },
+  'hit %': { unit: '%', better: 'higher' },
+  'peak MB': { unit: 'MB', better: 'lower' },
+} satisfies Partial<Record<keyof Row, object>>;
+
+export default async function bench(): Promise<Row[]> {
+  const folder = traceFolder();
+  if (folder === undefined) {
+    console.error('No traces beside the repository; set BUFFERWISE_TRACES to the folder that has them. Nothing was replayed.');
+    return [];
   }
   const asked = (env.BUFFERWISE_REPLAY ?? '').split(',').filter((word) => word !== '');
   const limit = Number(env.BUFFERWISE_REPLAY_REQUESTS ?? Number.POSITIVE_INFINITY);
@@ -76,8 +82,9 @@ export default async function bench(): Promise<void> {
     const [name, kindName, policy] = asked;
     const kind = KINDS.find((each) => each.name === kindName) as Kind;
     const workload = readWorkload(folder, name as WorkloadName, { skip, limit });
+    // For the process that asked.
     console.log(JSON.stringify(row(workload, kind, policy, await replayWith(workload, kind, policy as Policy))));
-    return;
+    return [];
   }
   const rows: Row[] = [];
   for (const name of chosen(WORKLOADS, asked)) {
@@ -93,14 +100,13 @@ export default async function bench(): Promise<void> {
         rows.push(...peerRows(name, KINDS.find((each) => each.name === kindName) as Kind));
     }
   }
-  console.table(rows);
-  console.log(JSON.stringify(rows));
+  return rows;
 }
 
 /** One replay in a process of its own: what the compiler learned from one policy would slow the next. */
 function replayInChild(folder: string, what: readonly [string, string, string]): Row {
   const child = spawnSync(execPath, [...execArgv, argv[1]], {
-    env: { ...env, BUFFERWISE_TRACES: folder, BUFFERWISE_REPLAY: what.join(), [IN_CHILD]: '1' },
+    env: { ...env, BUFFERWISE_TRACES: folder, BUFFERWISE_REPLAY: what.join(), BUFFERWISE_BENCH_ROWS: undefined, [IN_CHILD]: '1' },
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -118,13 +124,6 @@ function peerRows(workload: WorkloadName, { name, kind }: Kind): Row[] {
     'hit %': hitPercent,
     'peak MB': peakMb,
   }));
-}
-
-/** The traces beside the repository, wherever in it the bench is started. */
-function defaultFolder(): string {
-  let root = cwd();
-  while (!existsSync(join(root, 'pnpm-workspace.yaml')) && root !== dirname(root)) root = dirname(root);
-  return join(root, '..', 'shared', 'data', 'traces');
 }
 
 /** The names that were asked for, all when none of them was. */

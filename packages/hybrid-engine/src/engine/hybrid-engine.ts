@@ -7,7 +7,7 @@ import { pageNumbers } from '../description/page-numbers.ts';
 import type { EngineModel } from '../model/engine-model.ts';
 import { type OutsideCounts, type OutsideOptions, OutsidePrefixes } from '../outside/outside-prefixes.ts';
 import { copyPages } from '../reuse/copy-pages.ts';
-import { ModelMemory } from '../reuse/model-memory.ts';
+import { lookBacks, ModelMemory } from '../reuse/model-memory.ts';
 import { ReuseOpener } from '../reuse/open-reuse.ts';
 import { Sampler } from '../sampling/sampler.ts';
 import { AnswerTask } from '../scheduler/answer-task.ts';
@@ -130,7 +130,7 @@ export class HybridEngine {
       maxActive,
       hasColderTier: (options.cache?.hostBytes ?? 0) > 0,
     });
-    const memory = new ModelMemory(manager, model.description, gpuModel);
+    const memory = new ModelMemory(manager, lookBacks(model.description), gpuModel);
     this.#host = {
       chunkTokens,
       outsideBlockTokens: outside === null ? 0 : manager.layout.tokensPerBlock,

@@ -3,10 +3,7 @@ import { HostPageDevice, KvCacheManager } from '@bufferwise/cache-manager';
 import { dropPage } from '@bufferwise/cache-manager/testing';
 import { defineCacheConfig, type LayerConfig, type LayerGroupId, type ReusePolicy } from '@bufferwise/core-policy';
 import { afterEach, expect, test } from 'vitest';
-import type { AttentionDescription } from '../description/attention.ts';
-import type { Mamba2Description } from '../description/mamba2.ts';
-import type { ModelDescription } from '../description/model-description.ts';
-import { ModelMemory } from './model-memory.ts';
+import { type LookBack, ModelMemory } from './model-memory.ts';
 import { ReuseOpener } from './open-reuse.ts';
 
 const WINDOW = 9;
@@ -28,13 +25,12 @@ function modelOf(state: ReusePolicy, window: ReusePolicy) {
   const config = defineCacheConfig({ tokensPerBlock: 4, layers, tiers: [{ tier: 'device', quota: 16 << 20 }] });
   const manager = new KvCacheManager({ config, device: new HostPageDevice(), debugChecks: true });
   managers.push(manager);
-  const mixers = [
-    { kind: 'mamba2', convWidth: 4 } as Mamba2Description,
-    { kind: 'attention', windowSize: WINDOW } as AttentionDescription,
-    { kind: 'attention' } as AttentionDescription,
+  const lookBacks: LookBack[] = [
+    { kind: 'ssm', layerId: 0, tailTokens: 3 },
+    { kind: 'attention', layerId: 1, windowSize: WINDOW },
+    { kind: 'attention', layerId: 2, windowSize: null },
   ];
-  const description = { layers: mixers.map((mixer) => ({ mixer })) } as unknown as ModelDescription;
-  const memory = new ModelMemory(manager, description, {
+  const memory = new ModelMemory(manager, lookBacks, {
     planReplay: (status, matched) =>
       usualReplay(status, matched, (groupId) => firstLiveToken(manager.lifecycles.get(groupId), matched, 4)),
   });
