@@ -44,7 +44,7 @@ export class SendTransfer {
   #planned: readonly PlannedPage[] = [];
   #abortUnanswered = false;
 
-  /** @param handover tokens with which the request moves, > 0 */
+  /** @param options `handover`: tokens with which the request moves, > 0 */
   constructor(options: { layout: TransferLayout; handover: number; times?: TransferTimes }) {
     this.#layout = options.layout;
     this.#handover = options.handover;
