@@ -1,7 +1,7 @@
 import { libraryConfig } from '@bufferwise-internal/tsconfig/tsup';
 
-/** Runs in Node only, so it is built by itself: everything else must build without the types of Node. */
-const nodeOnly = { 'tcp-transport': 'src/tcp/index.ts' };
+/** Run in Node, or have parts that do, so they are built by themselves: everything else must build without the types of Node. */
+const nodeOnly = { 'tcp-transport': 'src/tcp/index.ts', 'websocket-transport': 'src/websocket/index.ts' };
 
 export default [
   {
