@@ -212,10 +212,9 @@ export class JobTable {
   }
 
   /** Ends all jobs. */
-  close(): JobTableAction[] {
-    return [...this.#jobs.values()].flatMap((open) =>
-      this.#fail(open, 'control-closed', 'it was closed here before the job was done; ask again elsewhere'),
-    );
+  close(code: 'control-closed' | 'control-lost'): JobTableAction[] {
+    const why = code === 'control-closed' ? 'it was closed here before the job was done' : 'the connection was ended';
+    return [...this.#jobs.values()].flatMap((open) => this.#fail(open, code, `${why}; ask again elsewhere`));
   }
 
   #tend(open: OpenJob, nowMs: number): JobTableAction[] {

@@ -31,7 +31,7 @@ export type RouterInput =
   | { readonly kind: 'cancel'; readonly request: string }
   | { readonly kind: 'disconnected' }
   | { readonly kind: 'connected' }
-  | { readonly kind: 'close' }
+  | { readonly kind: 'close'; readonly code: 'control-closed' | 'control-lost' }
   | { readonly kind: 'tick' };
 
 export type RouterAction = JobTableAction | { readonly do: 'tell-workers'; readonly message: ControlMessage };
@@ -90,7 +90,7 @@ export class RouterCore {
         this.registry.excuse(nowMs);
         return [{ do: 'tell-workers', message: { kind: 'who' } }, ...this.jobs.connected(nowMs)];
       case 'close':
-        return this.jobs.close();
+        return this.jobs.close(input.code);
       case 'tick':
         return this.#tick(nowMs);
     }

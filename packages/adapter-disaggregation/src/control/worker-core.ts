@@ -24,6 +24,8 @@ export type WorkerInput =
   | { readonly kind: 'load'; readonly load: WorkerLoad }
   /** Takes no more jobs, and leaves when those that run have ended; what runs after `limitMs` is given back. */
   | { readonly kind: 'drain'; readonly limitMs: number }
+  /** Leaves now; what runs is given back, and nobody is waited for. */
+  | { readonly kind: 'close' }
   /** Nothing can be said or heard; and again. */
   | { readonly kind: 'disconnected' }
   | { readonly kind: 'connected' }
@@ -107,6 +109,11 @@ export class WorkerCore {
         if (this.#state === 'open') this.#saidMs = Number.NEGATIVE_INFINITY;
         this.#state = 'draining';
         this.#drainedByMs = Math.min(this.#drainedByMs, nowMs + input.limitMs);
+        break;
+      case 'close':
+        this.#state = 'draining';
+        this.#giveBack(nowMs, actions);
+        this.#jobs.clear();
         break;
       case 'disconnected':
         if (this.#connected) this.#disconnectedMs = nowMs;
