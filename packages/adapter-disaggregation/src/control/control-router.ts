@@ -107,8 +107,8 @@ export class ControlRouter {
         );
       });
       if (outcome.kind === 'failed') throw outcome.error;
-      const { result, generation, decode, prefill } = outcome;
-      return { result, generation, decode, prefill };
+      const { kind: _, ...answer } = outcome;
+      return answer;
     } finally {
       stopped.abort();
     }
@@ -189,7 +189,7 @@ export class ControlRouter {
   #settle(request: string, outcome: JobOutcome): void {
     if (outcome.kind === 'done') {
       this.#counts.doneJobs++;
-      this.#counts.retries += outcome.generation;
+      this.#counts.retries += outcome.tries - 1;
     } else this.#counts.failedJobs++;
     this.#waiting.get(request)?.(outcome);
     this.#waiting.delete(request);

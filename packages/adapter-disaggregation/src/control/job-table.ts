@@ -22,6 +22,8 @@ export type JobOutcome =
       readonly kind: 'done';
       readonly result: string;
       readonly generation: number;
+      /** Generations that it took, 1 or more. */
+      readonly tries: number;
       /** Who wrote on. */
       readonly decode: string;
       /** Who read the prompt, when that was somebody else. */
@@ -60,8 +62,12 @@ interface Part {
   heardMs: number;
 }
 
+/** Names whose last generation is remembered; those used longest ago are forgotten first. */
+const MOST_NAMES = 1 << 14;
+
 interface OpenJob {
   readonly job: JobRequest;
+  readonly firstGeneration: number;
   readonly deadlineMs: number;
   generation: number;
   /** Null while no worker is asked. */
@@ -87,6 +93,8 @@ export class JobTable {
   readonly #mostRetries: number;
   readonly #place: Placer;
   readonly #jobs = new Map<string, OpenJob>();
+  /** By name of a job that is over: its last generation. Whoever has the name next goes on from there. */
+  readonly #lastGenerations = new Map<string, number>();
   #connected = false;
   #disconnectedMs: number;
 
@@ -116,10 +124,12 @@ export class JobTable {
         'invalid-job',
         `a job ${JSON.stringify(job.request)} is under way; wait for it, or choose another name`,
       );
+    const last = this.#lastGenerations.get(job.request) ?? -1;
     this.#jobs.set(job.request, {
       job,
+      firstGeneration: last + 1,
       deadlineMs: nowMs + job.limitMs,
-      generation: -1,
+      generation: last,
       placement: null,
       decode: null,
       prefill: null,
@@ -136,7 +146,7 @@ export class JobTable {
   cancel(request: string): JobTableAction[] {
     const open = this.#jobs.get(request);
     if (open === undefined) return [];
-    this.#jobs.delete(request);
+    this.#over(open);
     return cancels(open);
   }
 
@@ -311,18 +321,28 @@ export class JobTable {
     return actions;
   }
 
-  #done({ job, generation, prefill }: OpenJob, decode: string, result: string): JobTableAction[] {
-    this.#jobs.delete(job.request);
-    const outcome: JobOutcome = { kind: 'done', result, generation, decode, prefill: prefill?.worker ?? null };
+  #done(open: OpenJob, decode: string, result: string): JobTableAction[] {
+    const { job, generation, firstGeneration, prefill } = open;
+    this.#over(open);
+    const tries = generation - firstGeneration + 1;
+    const outcome: JobOutcome = { kind: 'done', result, generation, tries, decode, prefill: prefill?.worker ?? null };
     const settle: JobTableAction = { do: 'settle', request: job.request, outcome };
     const idle = prefill !== null && prefill.state !== 'done' && prefill.worker !== null;
     const cancel: ControlMessage = { kind: 'cancel', request: job.request, generation, role: null };
     return idle ? [settle, tell(prefill.worker as string, cancel)] : [settle];
   }
 
+  #over({ job: { request }, generation }: OpenJob): void {
+    this.#jobs.delete(request);
+    this.#lastGenerations.delete(request);
+    this.#lastGenerations.set(request, generation);
+    if (this.#lastGenerations.size > MOST_NAMES)
+      this.#lastGenerations.delete(this.#lastGenerations.keys().next().value as string);
+  }
+
   #fail(open: OpenJob, code: ControlErrorCode, why: string): JobTableAction[] {
     const { request } = open.job;
-    this.#jobs.delete(request);
+    this.#over(open);
     const error = new ControlError(code, `job ${JSON.stringify(request)} failed: ${why}`);
     return [...cancels(open), { do: 'settle', request, outcome: { kind: 'failed', error } }];
   }
