@@ -102,6 +102,7 @@ export function simulateBus(scenario: BusScenario): BusResult {
   };
   let now = 0;
   let messages = 0;
+  let lastSettledMs = 0;
   const happens = (percent: number) => now < scenario.calmAtMs && chance(100) < percent;
   const events = new EventQueue();
   const at = (time: number, run: () => void) => events.push(time, run);
@@ -190,6 +191,7 @@ export function simulateBus(scenario: BusScenario): BusResult {
     const index = Number(request.slice(1));
     if (outcomes[index] !== undefined) faults.push(`${request} was settled twice`);
     outcomes[index] = outcome;
+    lastSettledMs = now;
     if (outcome.kind !== 'done') return;
     generations += outcome.generation + 1;
     if (finished.get(`${request} ${outcome.generation} decode`) !== outcome.result)
@@ -351,9 +353,17 @@ export function simulateBus(scenario: BusScenario): BusResult {
     });
   }
 
-  const lastJobMs = 100 + scenario.numJobs * scenario.jobEveryMs;
-  const endMs = Math.max(lastJobMs, scenario.calmAtMs) + scenario.limitMs + 4 * BUS_TIMES.leaseMs + 2 * BUS_TIMES.controlLostMs;
-  for (let next = events.next(endMs); next !== undefined; next = events.next(endMs)) {
+  // Long enough after the last thing that was done to it all, and that happened to a job, for every lease to have run out.
+  const { outages, partitions, fates } = scenario;
+  const quietMs = Math.max(
+    100 + scenario.numJobs * scenario.jobEveryMs,
+    scenario.calmAtMs,
+    ...[...outages, ...partitions].map(({ atMs, forMs }) => atMs + forMs),
+    ...fates.map(({ fate }) => fate.atMs + (fate.backMs ?? 0)),
+  );
+  const endMs = quietMs + scenario.limitMs + BUS_TIMES.controlLostMs;
+  const isOver = () => now >= Math.max(quietMs, lastSettledMs) + 3 * BUS_TIMES.leaseMs && !outcomes.includes(undefined);
+  for (let next = events.next(endMs); next !== undefined && !isOver(); next = events.next(endMs)) {
     now = next.at;
     next.run();
   }
