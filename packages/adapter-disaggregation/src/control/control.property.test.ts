@@ -77,7 +77,7 @@ describe('whatever the bus and the workers do', () => {
       }),
       { numRuns: RUNS },
     );
-  });
+  }, 600_000);
 
   test('a run is the same again by its seed', () => {
     const bad = { ...QUIET, seed: 77, loss: 20, duplication: 10, maxDelayMs: 60, calmAtMs: 3000, failure: 20 };
