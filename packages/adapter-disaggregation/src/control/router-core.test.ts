@@ -138,11 +138,9 @@ describe('a worker', () => {
         expect(core.registry.all()).toEqual([]);
       }
       status({ id: 'b' });
-      expect(
-        sent(handle({ kind: 'tick' }, 200)).filter((each) => each.startsWith('b')),
-        end,
-      ).toEqual(end === 'restart' ? [] : ['b job decode']);
-      if (end === 'restart') expect(core.jobs.given('a') + core.jobs.given('b')).toBe(1);
+      const again = sent(handle({ kind: 'tick' }, 200)).filter((each) => each.endsWith('job decode'));
+      // One that was started anew may have it again.
+      expect(again, end).toEqual([end === 'restart' ? expect.stringMatching(/^[ab] /) : 'b job decode']);
       expect(core.jobs.size).toBe(1);
     }
   });
