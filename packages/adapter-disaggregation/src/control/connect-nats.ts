@@ -3,32 +3,27 @@ import { ControlError } from './control-error.ts';
 
 /**
  * A connection to NATS that is good for the control plane: it comes back by itself however long the server is away, and notices within
- * seconds when it is. Takes what the library takes, `servers`, `user` and `pass`, `token`, `authenticator`, `tls`, …, and what is given wins.
- * `ws://` and `wss://` servers also go from a browser.
+ * seconds when it is. Rejects with {ControlError} `control-lost` when nobody answers, or what is given opens nothing. The caller closes it.
  *
- * Needs `@nats-io/transport-node` in Node, `@nats-io/nats-core` for WebSockets. Rejects with {ControlError} `control-lost` when nobody answers
- * or what is given opens nothing. The caller closes it.
+ * @param connect of the library: `connect` of `@nats-io/transport-node` in Node, `wsconnect` of `@nats-io/nats-core` in a browser
+ * @param options as the library has them, `servers`, `user` and `pass`, `token`, `authenticator`, `tls`, …: what is given wins
  */
-export async function connectNats(options: ConnectionOptions = {}): Promise<NatsConnection> {
-  const servers = [options.servers ?? []].flat();
-  const all: ConnectionOptions = {
-    name: 'bufferwise',
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 250,
-    reconnectJitter: 250,
-    pingInterval: 5_000,
-    maxPingOut: 2,
-    ...options,
-  };
+export async function connectNats<Options extends Omit<ConnectionOptions, 'tls'>>(
+  connect: (options: Options) => Promise<NatsConnection>,
+  options: Options,
+): Promise<NatsConnection> {
   try {
-    if (servers.some((server) => /^wss?:/.test(server))) {
-      const { wsconnect } = await import('@nats-io/nats-core');
-      return await wsconnect(all);
-    }
-    const { connect } = await import('@nats-io/transport-node');
-    return await connect(all);
+    return await connect({
+      name: 'bufferwise',
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 250,
+      reconnectJitter: 250,
+      pingInterval: 5_000,
+      maxPingOut: 2,
+      ...options,
+    });
   } catch (cause) {
-    const where = servers.join(', ') || 'this machine';
+    const where = [options.servers ?? 'this machine'].flat().join(', ');
     throw new ControlError(
       'control-lost',
       `no connection to NATS on ${where} (${(cause as Error).message}); start it, or see the cause`,

@@ -35,6 +35,7 @@ export { type ControlTimes, DEFAULT_CONTROL_TIMES } from './control-times.ts';
 export { ControlWorker, type ControlWorkerOptions } from './control-worker.ts';
 export {
   type JobOutcome,
+  type JobReply,
   type JobRequest,
   JobTable,
   type JobTableAction,

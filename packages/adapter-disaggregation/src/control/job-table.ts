@@ -82,7 +82,8 @@ interface OpenJob {
   readonly avoid: Map<string, number>;
 }
 
-type PartMessage = Extract<ControlMessage, { role: JobRole; generation: number }>;
+/** What a worker says of a job. */
+export type JobReply = Extract<ControlMessage, { role: JobRole; generation: number }>;
 
 /**
  * The jobs of one who routes, without I/O. Each ends once: with an answer, or with an error that says why. Whoever fails to answer is asked
@@ -150,7 +151,7 @@ export class JobTable {
     return cancels(open);
   }
 
-  hear(worker: string, message: PartMessage, nowMs: number): JobTableAction[] {
+  hear(worker: string, message: JobReply, nowMs: number): JobTableAction[] {
     const open = this.#jobs.get(message.request);
     const part = open?.[message.role];
     const { kind, request, generation, role } = message;

@@ -56,12 +56,13 @@ export async function dialWebSocket({ url, tls, WebSocket, settings, signal }: D
 async function platformSocket(tls: WebSocketTls | undefined): Promise<(address: string) => WebSocketLike> {
   const { WebSocket: own } = globalThis as { WebSocket?: WebSocketConstructor };
   if (!isNode() && own !== undefined) return (address) => new own(address);
-  try {
-    const { WebSocket } = await import('ws');
+  const found = await import('ws').catch((cause: unknown) => ({ WebSocket: undefined, cause }));
+  if (found.WebSocket !== undefined) {
+    const { WebSocket } = found;
     const options = { ...(tls as object), maxPayload: MAX_SOCKET_MESSAGE_BYTES, perMessageDeflate: false };
     return (address) => new WebSocket(address, options) as unknown as WebSocketLike;
-  } catch (cause) {
-    if (own !== undefined && tls === undefined) return (address) => new own(address);
-    throw new AdapterError('unsupported-call', 'this Node needs the package ws to connect by WebSocket; install it', { cause });
   }
+  if (own !== undefined && tls === undefined) return (address) => new own(address);
+  const { cause } = found as { cause: unknown };
+  throw new AdapterError('unsupported-call', 'this Node needs the package ws to connect by WebSocket; install it', { cause });
 }

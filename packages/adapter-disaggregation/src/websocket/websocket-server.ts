@@ -63,20 +63,21 @@ export async function serveWebSockets({ url, tls, handshakeTimeoutMs, opened }: 
 }
 
 async function platform() {
-  const nobody = (cause?: unknown) =>
-    new AdapterError(
+  const nobody = (cause?: unknown): never => {
+    throw new AdapterError(
       'unsupported-call',
       'only Node can listen for WebSockets, with the package ws installed; connect from elsewhere',
       { cause },
     );
-  if (!isNode()) throw nobody();
-  try {
-    // Bundlers for browsers leave out what they do not find here, as the failure is caught.
-    const [{ WebSocketServer }, http, https] = await Promise.all([import('ws'), import('node:http'), import('node:https')]);
-    return { WebSocketServer, http, https };
-  } catch (cause) {
-    throw nobody(cause);
-  }
+  };
+  if (!isNode()) return nobody();
+  // Bundlers for browsers leave out what they do not find, where its failure is caught right there.
+  const [{ WebSocketServer }, http, https] = await Promise.all([
+    import('ws').catch(nobody),
+    import('node:http').catch(nobody),
+    import('node:https').catch(nobody),
+  ]);
+  return { WebSocketServer, http, https };
 }
 
 function listening(server: Server, url: URL): Promise<void> {
