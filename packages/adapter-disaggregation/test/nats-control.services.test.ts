@@ -7,13 +7,13 @@ import { hasServer, NatsProcess } from '@bufferwise-internal/services';
 import { type NatsConnection, nkeyAuthenticator, nkeys } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { TransferLayout } from '../transfer/transfer-layout.ts';
-import { LOCALHOST } from '../websocket/localhost-certificate-rig.ts';
-import { connectNats } from './connect-nats.ts';
-import { ControlError } from './control-error.ts';
-import type { Job, WorkerRole } from './control-message.ts';
-import { type ControlAnswer, ControlRouter, type ControlRouterOptions } from './control-router.ts';
-import { ControlWorker, type ControlWorkerOptions } from './control-worker.ts';
+import { connectNats } from '../src/control/connect-nats.ts';
+import { ControlError } from '../src/control/control-error.ts';
+import type { Job, WorkerRole } from '../src/control/control-message.ts';
+import { type ControlAnswer, ControlRouter, type ControlRouterOptions } from '../src/control/control-router.ts';
+import { ControlWorker, type ControlWorkerOptions } from '../src/control/control-worker.ts';
+import type { TransferLayout } from '../src/transfer/transfer-layout.ts';
+import { LOCALHOST } from '../src/websocket/localhost-certificate-rig.ts';
 
 const LAYOUT: TransferLayout = {
   tokensPerBlock: 4,
