@@ -313,6 +313,7 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
       role: 'both',
       id: 'b',
       run: ({ body }, signal) => {
+        if (body === 'long') return Promise.resolve('x'.repeat(1 << 20));
         if (body === 'no') throw new ControlError('job-refused', 'the prompt is too long for this model');
         return new Promise((_, reject) => {
           signal.addEventListener('abort', () => {
@@ -336,6 +337,10 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
     await expect(job('r3', {}, 'no')).rejects.toMatchObject({
       code: 'job-refused',
       message: expect.stringContaining('too long for this model'),
+    });
+    await expect(job('r5', {}, 'long')).rejects.toMatchObject({
+      code: 'job-refused',
+      message: expect.stringContaining('the result takes'),
     });
     await expect(job('r4', {}, 'x'.repeat(1 << 20))).rejects.toMatchObject({ code: 'invalid-job' });
     await expect(job('')).rejects.toMatchObject({ code: 'invalid-job' });

@@ -111,16 +111,21 @@ export function isRequest(value: unknown): value is string {
   );
 }
 
-/** @throws {ControlError} `invalid-job` when it is longer than may be sent */
-export function checkBody(what: string, body: string): void {
-  const bytes = utf8.encode(JSON.stringify(body)).length;
-  // The rest is for names, addresses and seals.
-  const most = MOST_MESSAGE_BYTES - 8192;
-  if (bytes > most)
-    throw new ControlError(
-      'invalid-job',
-      `${what} takes ${bytes} bytes and ${most} is the most; move what is large over a page transport`,
-    );
+/** Bytes around a body: names, addresses, a seal. */
+const AROUND_BYTES = 8192;
+
+/**
+ * @param serverBytes what the server takes at a time
+ * @throws {ControlError} `invalid-job` when it is longer than may be sent
+ */
+export function checkBody(what: string, body: string, serverBytes: number): void {
+  const bytes = encodeJson(body).length;
+  const most = Math.min(MOST_MESSAGE_BYTES, serverBytes) - AROUND_BYTES;
+  if (bytes <= most) return;
+  throw new ControlError(
+    'invalid-job',
+    `${what} takes ${bytes} bytes and ${most} is the most here; move what is large over a page transport`,
+  );
 }
 
 /** Bytes of any value that is JSON. */

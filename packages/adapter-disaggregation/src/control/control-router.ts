@@ -2,7 +2,7 @@ import type { ReuseScope, TokenSeq } from '@bufferwise/cache-manager';
 import { blockKeys } from '@bufferwise/cache-manager/outside';
 import { hashOfKey } from './block-announcer.ts';
 import { ControlError } from './control-error.ts';
-import { checkBody, encodeJson, isRequest } from './control-message.ts';
+import { checkBody, isRequest } from './control-message.ts';
 import { type ControlOptions, type ControlSettings, controlSettings, ticking } from './control-options.ts';
 import type { JobOutcome } from './job-table.ts';
 import { type RouterAction, RouterCore, type RouterInput, type RoutingOptions } from './router-core.ts';
@@ -37,9 +37,6 @@ export interface RouterStatistics {
   /** Messages that were dropped, and what else was trouble. */
   readonly troubles: number;
 }
-
-/** Bytes around a body: names, addresses, a seal. */
-const AROUND_BYTES = 8192;
 
 /** Finds workers over NATS, gives jobs to those that have most of the prompt and are least busy, and sees to it that each job ends. */
 export class ControlRouter {
@@ -127,14 +124,7 @@ export class ControlRouter {
     if (!isRequest(request))
       throw new ControlError('invalid-job', `the request is named ${JSON.stringify(request)}; a name takes 1 to 255 bytes`);
     if (!(limitMs > 0)) throw new ControlError('invalid-job', `limitMs is ${limitMs}; it must be above 0`);
-    checkBody('the body', body);
-    const { mostBytes } = this.#settings.endpoint;
-    const bytes = encodeJson(body).length + AROUND_BYTES;
-    if (bytes > mostBytes)
-      throw new ControlError(
-        'invalid-job',
-        `the body needs ${bytes} bytes and the server takes ${mostBytes}; raise its max_payload`,
-      );
+    checkBody('the body', body, this.#settings.endpoint.mostBytes);
   }
 
   async #open(): Promise<void> {

@@ -16,7 +16,7 @@ export interface ControlWorkerOptions extends ControlOptions {
   /**
    * Does a part of a job. Who prefills moves the pages to `job.decode.address`, under the request and the generation; who decodes expects
    * them when `job.moves`, and answers with the result. The signal is aborted when nobody wants it any more. What it throws is reported, and
-   * another worker is asked, unless it is a {ControlError} `job-refused`.
+   * another worker is asked, unless it is a {ControlError} `job-refused`. A result is less than 1 MiB, and no more than the server takes.
    */
   run(job: Job, signal: AbortSignal): Promise<string>;
 }
@@ -147,13 +147,14 @@ export class ControlWorker {
     let end: JobEnd;
     try {
       const result = await this.#options.run(job, controller.signal);
-      checkBody('the result', result);
+      checkBody('the result', result, this.#settings.endpoint.mostBytes);
       end = { kind: 'done', result };
     } catch (error) {
       end = {
         kind: 'failed',
         reason: error instanceof Error ? error.message : String(error),
-        permanent: (error as { code?: unknown } | null)?.code === 'job-refused',
+        // Too long a result would be as long elsewhere.
+        permanent: ['job-refused', 'invalid-job'].includes((error as { code?: string } | null)?.code ?? ''),
       };
     }
     if (this.#running.get(name) !== controller) return;
