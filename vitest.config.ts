@@ -51,6 +51,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: 'browser',
+          globalSetup: 'scripts/vitest/web-socket-peer.ts',
           include: ['packages/gpu-kernels/{src,test}/**/*.gpu.test.ts', `${folders}/{src,test}/**/*.browser.test.ts`],
           browser: { enabled: true, headless: true, screenshotFailures: false, instances: [{ browser: 'chromium' }] },
         },

@@ -23,7 +23,7 @@ const suites = {
 };
 
 /** What the tests of services start, by the names of internal/services. */
-const SERVERS = ['redis'];
+const SERVERS = ['redis', 'nats'];
 
 /** A suite that takes this long hangs. It is ended and counts as failed. */
 const SUITE_LIMIT_MS = 30 * 60_000;
