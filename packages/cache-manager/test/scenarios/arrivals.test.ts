@@ -38,7 +38,7 @@ describe('a request that is filled from outside takes of each group what there i
     expect(take(kv)).toMatchObject([
       { complete: true, coverage: [[0, 8]] },
       { complete: true, endpoint: 8, coverage: [[0, 8]] },
-      { complete: false, endpoint: 0, coverage: [] },
+      { complete: false, endpoint: 0, coverage: [[0, 4]] },
     ]);
     kv.close();
   });
