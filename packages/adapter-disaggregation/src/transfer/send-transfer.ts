@@ -153,7 +153,8 @@ export class SendTransfer {
     const ready = this.#unsent.filter(({ readyAt }) => readyAt <= this.#progress);
     this.#unsent = this.#unsent.filter(({ readyAt }) => readyAt > this.#progress);
     const actions: SenderAction[] = ready.map(({ group, block }) => ({ do: 'send-page', group, block }));
-    if (this.#unsent.length === 0 && this.#progress >= this.#handover) actions.push(...this.#ask({ kind: 'done' }, nowMs));
+    // Whatever is not computed yet, the receiver has.
+    if (this.#unsent.length === 0) actions.push(...this.#ask({ kind: 'done' }, nowMs));
     return actions;
   }
 
