@@ -82,9 +82,9 @@ export class SendTransfer {
     return this.#agreed;
   }
 
-  /** Whether pages of the request may still have to be read. */
+  /** Whether the receiver lacks pages that are not computed, or not asked for, yet. */
   get needsPages(): boolean {
-    return this.#state !== 'closed' && (this.#state === 'offering' || this.#unsent.length > 0);
+    return this.#state === 'sending' && this.#unsent.length > 0;
   }
 
   /** To be called once. The pages of the request are held from here on. */

@@ -16,7 +16,10 @@ export interface MovingPages {
   readonly pages: PageSlots;
   /** The transfer needs the pages no more. Called once, however it ends. */
   release(): void;
-  /** A page is wanted that is not on the device: `progress` is to be called once it is there again. Left out: they never leave it. */
+  /**
+   * Pages are wanted that are not computed yet, as the receiver lacks them, or that were and are not on the device: `progress` is to be
+   * called once they are there. May come again and again.
+   */
   wake?(): void;
 }
 
@@ -75,7 +78,10 @@ export class OutgoingTransfer {
     return this.outcome === undefined;
   }
 
-  /** Whether pages may still have to be read: as long as it is so, a request that gave its pages up has to have them again. */
+  /**
+   * Whether the receiver lacks pages that were not read yet. A request need not be computed before that is so, nor any more afterwards; as
+   * long as it is so, one that gave its pages up has to have them again.
+   */
   get needsPages(): boolean {
     return this.isOpen && (this.#parts.machine.needsPages || this.#outbox.some((each) => 'group' in each));
   }
@@ -121,6 +127,7 @@ export class OutgoingTransfer {
       this.#traffic.begin(receiver, planTransfer(receiver, input.message.groups, handover).pages);
     }
     this.#run(actions);
+    if (agreed !== before && this.needsPages) this.#parts.wake?.();
   }
 
   #run(actions: readonly SenderAction[]): void {

@@ -16,8 +16,8 @@ export type StartMove = (moving: MovingPrompt) => OutgoingTransfer;
 const NOWHERE = new Int32Array(0);
 
 /**
- * A prompt that is read here and answered elsewhere. Its pages go while it is computed; it ends with the transfer. Where it has to
- * give its pages up before they went it comes in again and computes what is lost.
+ * A prompt that is read here and answered elsewhere. It begins once the receiver has room and lacks something, its pages go while it is
+ * computed, and it ends with the transfer. Where it has to give its pages up before they went it comes in again and computes what is lost.
  */
 export class PrefillTask extends GenerationTask {
   #transfer: OutgoingTransfer | null = null;

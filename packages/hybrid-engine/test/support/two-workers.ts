@@ -74,8 +74,12 @@ export class TwoWorkers {
     return workers;
   }
 
-  /** Has a prompt read by one worker and answered by the other. */
-  async answer(request: GenerationRequest): Promise<MovedAnswer> {
+  /**
+   * Has a prompt read by one worker and answered by the other.
+   *
+   * @param progressed told after each step how far the prompt is read
+   */
+  async answer(request: GenerationRequest, progressed: (numTokens: number) => void = () => {}): Promise<MovedAnswer> {
     const name = `request ${this.#names++}`;
     const prompt = Uint32Array.from(request.prompt);
     const coming = new Promise<ArrivedRequest>((arrived, failed) => {
@@ -89,7 +93,15 @@ export class TwoWorkers {
       });
     });
     coming.catch(() => {});
-    const { transfer, counts } = await this.prefill.prefillFor(request, this.start(name));
+    const { transfer, counts } = await this.prefill.prefillFor(request, (moving) => {
+      const moved = this.start(name)(moving);
+      const progress = moved.progress.bind(moved);
+      moved.progress = (numTokens) => {
+        progress(numTokens);
+        progressed(numTokens);
+      };
+      return moved;
+    });
     if (transfer.outcome.kind !== 'complete') throw new Error(`the move ended as ${JSON.stringify(transfer.outcome)}`);
     const completion = await readToEnd(this.decode.continueFrom(await coming, request));
     return { ...completion, transfer, prefilled: counts.computedTokens };
