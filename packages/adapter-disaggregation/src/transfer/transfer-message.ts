@@ -46,7 +46,7 @@ export type TransferMessage =
   | { readonly kind: 'aborted' };
 
 /** Bytes of pages that go at a time, of which more must be possible. */
-export const LEAST_PART = 64;
+const LEAST_PART = 64;
 
 /** Characters of a reason at most. */
 export const MOST_REASON = 1000;

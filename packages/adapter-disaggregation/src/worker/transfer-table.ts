@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { TransferTimes } from '../transfer/transfer-times.ts';
 
 /** One try of a request, as the table sees it. */
-export interface TableEntry {
+interface TableEntry {
   readonly request: string;
   readonly generation: number;
   /** Whether it may still do something by itself. */
