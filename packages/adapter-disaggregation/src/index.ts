@@ -14,6 +14,7 @@ export { type Agreement, type SenderAction, type SenderInput, SendTransfer } fro
 export {
   type BufferForm,
   type BufferForms,
+  type BufferRow,
   describeLayout,
   type LayoutDescription,
   readLayout,

@@ -112,7 +112,8 @@ export interface LayoutDescription {
   }[];
 }
 
-type BufferRow =
+/** A buffer of a layout, as it is told. */
+export type BufferRow =
   | readonly [number, string, number, number]
   | readonly [number, string, number, number, BufferForm['dtype'], number, number, number];
 
