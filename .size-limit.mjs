@@ -15,7 +15,7 @@ const BUDGETS = {
   'adapter-legacy': { measured: '35.7 kB', limit: '45 kB' },
   'adapter-onnxruntime': { measured: '58.9 kB', limit: '75 kB' },
   'adapter-connectors': { measured: '1 kB', limit: '75 kB' },
-  'adapter-disaggregation': { measured: '4.4 kB', limit: '6 kB' },
+  'adapter-disaggregation': { measured: '14.7 kB', limit: '19 kB' },
   'hybrid-engine': { measured: '134.9 kB', limit: '170 kB' },
 };
 

@@ -3,6 +3,8 @@ import { BufferwiseError } from '@bufferwise/core-policy';
 /** Why a request could not be moved, or two workers could not meet. */
 export type TransferErrorCode =
   | 'invalid-transport-options'
+  | 'invalid-transfer-options'
+  | 'too-many-transfers'
   | 'peer-not-authenticated'
   | 'layout-mismatch'
   | 'invalid-transfer-message';

@@ -17,6 +17,7 @@ import { resume } from './request/resume.ts';
 import { type GroupReuseStatus, reuseStatus } from './request/reuse-status.ts';
 import type { ResumeOptions } from './request/selection.ts';
 import { type SnapshotPointsOptions, snapshotPoints } from './request/snapshot-points.ts';
+import { takePublished } from './request/take-published.ts';
 import type { TokenSeq } from './tree/token-seq.ts';
 
 /**
@@ -189,6 +190,23 @@ export class KvCache {
     }
     commit(state, tokens, options);
     this.#check();
+  }
+
+  /**
+   * For a request whose pages are filled from outside, as by a move from another worker: takes what others have published of the tokens behind
+   * the committed ones, of each group by itself, however long the match of all of them was. Call it after `resize(n, n)` to the end of the
+   * tokens; fill what the answer says is lacking, and private pages; then commit the tokens.
+   *
+   * A group whose answer is complete is whole at the history. Of the others `coverage` says which blocks are. Pages that no token behind the
+   * history reads, and that nobody has published, are let go: nothing comes for them.
+   *
+   * @returns index = group id
+   * @throws {StateError} unless active with one beam, or `take-lengths`; {TokenError} on anything that is no token
+   */
+  takePublished(tokens: TokenSeq): readonly GroupReuseStatus[] {
+    const status = takePublished(this.#state, tokens);
+    this.#check();
+    return status;
   }
 
   /**

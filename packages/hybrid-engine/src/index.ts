@@ -19,7 +19,7 @@ export type { Completion } from './engine/completion.ts';
 export { EngineError, type EngineErrorCode } from './engine/engine-error.ts';
 export type { GeneratedToken, GenerationReport, GenerationRequest, GroupReuse } from './engine/generation.ts';
 export type { StepCosts } from './engine/gpu-model.ts';
-export { HybridEngine, type HybridEngineOptions } from './engine/hybrid-engine.ts';
+export { HybridEngine, type HybridEngineOptions, type PrefillResult } from './engine/hybrid-engine.ts';
 export type { PolicyChoice } from './engine/policy-choice.ts';
 // Models of GGUF files
 export { dequantise } from './gguf/dequantise.ts';
@@ -50,5 +50,6 @@ export { Sampler, type SamplingOptions } from './sampling/sampler.ts';
 export { SamplingError } from './sampling/sampling-error.ts';
 // Scheduling
 export type { PromptRequest, TaskCounts } from './scheduler/generation-task.ts';
+export type { MovingPrompt, StartMove } from './scheduler/prefill-task.ts';
 export type { SchedulerCounts, SchedulerLoad } from './scheduler/scheduler.ts';
 export type { NgramOptions } from './speculation/ngram-drafts.ts';

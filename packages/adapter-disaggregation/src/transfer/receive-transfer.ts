@@ -1,7 +1,8 @@
 import { BufferwiseError } from '@bufferwise/core-policy';
+import { mapLayouts } from './layout-map.ts';
 import { planTransfer, type ReceiverGroup } from './plan-transfer.ts';
-import { checkSameLayout, type TransferLayout } from './transfer-layout.ts';
-import { MOST_MISSING, type TransferMessage } from './transfer-message.ts';
+import { describeLayout, readLayout, type TransferLayout } from './transfer-layout.ts';
+import { MOST_MISSING, MOST_REASON, type OfferedRequest, type TransferMessage } from './transfer-message.ts';
 import { DEFAULT_TRANSFER_TIMES, type TransferOutcome, type TransferTimes } from './transfer-times.ts';
 
 /** What a receiver is told. */
@@ -20,7 +21,7 @@ export type ReceiverInput =
 export type ReceiverAction =
   | { readonly do: 'send'; readonly message: TransferMessage }
   /** Takes room for a request of so many tokens; `allocated` or `refused` answers, now or later. */
-  | { readonly do: 'allocate'; readonly handover: number }
+  | { readonly do: 'allocate'; readonly handover: number; readonly request: OfferedRequest }
   /** Writes a page into the room that was taken. */
   | { readonly do: 'write'; readonly group: number; readonly block: number; readonly bytes: Uint8Array }
   /** The room is the request's now: what was held for the transfer is held by it. Once, instead of `release`. */
@@ -38,10 +39,12 @@ type ReceiverState = 'waiting' | 'allocating' | 'receiving' | 'closed';
  */
 export class ReceiveTransfer {
   readonly #layout: TransferLayout;
+  readonly #model: string;
   readonly #times: TransferTimes;
   #state: ReceiverState = 'waiting';
   #outcome: TransferOutcome | undefined;
   #handover = 0;
+  #partBytes: number;
   #answer: TransferMessage | undefined;
   /** Pages that have not come, as `group block`. */
   readonly #missing = new Map<string, readonly [group: number, block: number]>();
@@ -49,8 +52,11 @@ export class ReceiveTransfer {
   #spokeMs: number;
   #abortUnanswered = false;
 
-  constructor(options: { layout: TransferLayout; nowMs: number; times?: TransferTimes }) {
+  /** @param options `model`: as offers must name it; `partBytes`: bytes of pages that may come at a time */
+  constructor(options: { layout: TransferLayout; model: string; partBytes: number; nowMs: number; times?: TransferTimes }) {
     this.#layout = options.layout;
+    this.#model = options.model;
+    this.#partBytes = options.partBytes;
     this.#times = options.times ?? DEFAULT_TRANSFER_TIMES;
     this.#heardMs = this.#spokeMs = options.nowMs;
   }
@@ -58,6 +64,16 @@ export class ReceiveTransfer {
   /** Undefined while it is open. */
   get outcome(): TransferOutcome | undefined {
     return this.#outcome;
+  }
+
+  /** Bytes of pages that come at a time at most, once an offer came. */
+  get partBytes(): number {
+    return this.#partBytes;
+  }
+
+  /** Whether a page is awaited. */
+  isMissing(group: number, block: number): boolean {
+    return this.#missing.has(`${group} ${block}`);
   }
 
   handle(input: ReceiverInput, nowMs: number): ReceiverAction[] {
@@ -85,15 +101,18 @@ export class ReceiveTransfer {
     switch (message.kind) {
       case 'offer':
         if (this.#state !== 'waiting') return this.#answer === undefined ? [] : this.#say(this.#answer, nowMs);
+        if (message.request.model !== this.#model)
+          return this.#refuse(`the request is one of model ${message.request.model}, and this is ${this.#model}`, nowMs);
         try {
-          checkSameLayout(this.#layout, message.layout);
+          mapLayouts(readLayout(message.layout), this.#layout);
         } catch (error) {
           if (!BufferwiseError.isInstance(error)) throw error;
           return this.#refuse(error.message, nowMs);
         }
         this.#handover = message.handover;
+        this.#partBytes = Math.min(this.#partBytes, message.partBytes);
         this.#state = 'allocating';
-        return [{ do: 'allocate', handover: message.handover }];
+        return [{ do: 'allocate', handover: message.handover, request: message.request }];
       case 'done': {
         if (this.#state !== 'receiving') return [];
         if (this.#missing.size > 0)
@@ -116,12 +135,12 @@ export class ReceiveTransfer {
     this.#state = 'receiving';
     for (const { group, block } of planTransfer(this.#layout, groups, this.#handover).pages)
       this.#missing.set(`${group} ${block}`, [group, block]);
-    this.#answer = { kind: 'accept', groups };
+    this.#answer = { kind: 'accept', groups, layout: describeLayout(this.#layout), partBytes: this.#partBytes };
     return this.#say(this.#answer, nowMs);
   }
 
   #refuse(reason: string, nowMs: number): ReceiverAction[] {
-    this.#answer = { kind: 'refuse', reason: reason.slice(0, 1000) };
+    this.#answer = { kind: 'refuse', reason: reason.slice(0, MOST_REASON) };
     return [...this.#say(this.#answer, nowMs), ...this.#close({ kind: 'refused', reason })];
   }
 
@@ -169,7 +188,7 @@ export class ReceiveTransfer {
   }
 
   #abort(reason: string, nowMs: number): ReceiverAction[] {
-    this.#answer = { kind: 'abort', reason };
+    this.#answer = { kind: 'abort', reason: reason.slice(0, MOST_REASON) };
     this.#abortUnanswered = true;
     return [...this.#close({ kind: 'aborted', reason, by: 'here' }), ...this.#say(this.#answer, nowMs)];
   }

@@ -1,6 +1,8 @@
+import { BufferwiseError } from '@bufferwise/core-policy';
+import { type LayoutMap, mapLayouts } from './layout-map.ts';
 import { type PlannedPage, planTransfer } from './plan-transfer.ts';
-import { describeLayout, type TransferLayout } from './transfer-layout.ts';
-import type { TransferMessage } from './transfer-message.ts';
+import { describeLayout, readLayout, type TransferLayout } from './transfer-layout.ts';
+import { MOST_REASON, type OfferedRequest, type TransferMessage } from './transfer-message.ts';
 import { DEFAULT_TRANSFER_TIMES, type TransferOutcome, type TransferTimes } from './transfer-times.ts';
 
 /** What a sender is told. */
@@ -16,11 +18,19 @@ export type SenderInput =
 /** What a sender wants done, in this order, before it is told anything else. */
 export type SenderAction =
   | { readonly do: 'send'; readonly message: TransferMessage }
-  /** Reads the page and sends its bytes. */
+  /** Reads the page, a group and a block of the receiver, and sends its bytes. */
   | { readonly do: 'send-page'; readonly group: number; readonly block: number }
   /** The pages of the request are no longer needed for this transfer. Once. */
   | { readonly do: 'release' }
   | { readonly do: 'finish'; readonly outcome: TransferOutcome };
+
+/** What both sides have agreed on. */
+export interface Agreement {
+  /** How pages that travel are made of the sender's. */
+  readonly map: LayoutMap;
+  /** Bytes of pages at a time at most. */
+  readonly partBytes: number;
+}
 
 type SenderState = 'offering' | 'sending' | 'closed';
 
@@ -31,9 +41,12 @@ type SenderState = 'offering' | 'sending' | 'closed';
 export class SendTransfer {
   readonly #layout: TransferLayout;
   readonly #handover: number;
+  readonly #request: OfferedRequest;
+  readonly #partBytes: number;
   readonly #times: TransferTimes;
   #state: SenderState = 'offering';
   #outcome: TransferOutcome | undefined;
+  #agreed: Agreement | undefined;
   /** Said again until it is answered. */
   #question: TransferMessage | undefined;
   #askedMs = 0;
@@ -44,10 +57,18 @@ export class SendTransfer {
   #planned: readonly PlannedPage[] = [];
   #abortUnanswered = false;
 
-  /** @param options `handover`: tokens with which the request moves, > 0 */
-  constructor(options: { layout: TransferLayout; handover: number; times?: TransferTimes }) {
+  /** @param options `handover`: tokens with which the request moves, > 0; `partBytes`: bytes of pages that can be sent at a time */
+  constructor(options: {
+    layout: TransferLayout;
+    handover: number;
+    request: OfferedRequest;
+    partBytes: number;
+    times?: TransferTimes;
+  }) {
     this.#layout = options.layout;
     this.#handover = options.handover;
+    this.#request = options.request;
+    this.#partBytes = options.partBytes;
     this.#times = options.times ?? DEFAULT_TRANSFER_TIMES;
   }
 
@@ -56,11 +77,22 @@ export class SendTransfer {
     return this.#outcome;
   }
 
+  /** Undefined until the receiver has accepted. */
+  get agreed(): Agreement | undefined {
+    return this.#agreed;
+  }
+
+  /** Whether the receiver lacks pages that are not computed, or not asked for, yet. */
+  get needsPages(): boolean {
+    return this.#state === 'sending' && this.#unsent.length > 0;
+  }
+
   /** To be called once. The pages of the request are held from here on. */
   start(nowMs: number): SenderAction[] {
     this.#heardMs = nowMs;
-    const { tokensPerBlock, buffers } = describeLayout(this.#layout);
-    return this.#ask({ kind: 'offer', handover: this.#handover, layout: { tokensPerBlock, buffers } }, nowMs);
+    const layout = describeLayout(this.#layout);
+    const offer = { handover: this.#handover, layout, request: this.#request, partBytes: this.#partBytes };
+    return this.#ask({ kind: 'offer', ...offer }, nowMs);
   }
 
   handle(input: SenderInput, nowMs: number): SenderAction[] {
@@ -79,13 +111,7 @@ export class SendTransfer {
   #hear(message: TransferMessage, nowMs: number): SenderAction[] {
     switch (message.kind) {
       case 'accept': {
-        if (this.#state !== 'offering') return [];
-        if (message.groups.length !== this.#layout.groups.length) return this.#abort('the answer has other groups', nowMs);
-        this.#state = 'sending';
-        this.#question = undefined;
-        this.#planned = planTransfer(this.#layout, message.groups, this.#handover).pages;
-        this.#unsent = this.#planned;
-        return this.#sendReady(nowMs);
+        return this.#state === 'offering' ? this.#accepted(message, nowMs) : [];
       }
       case 'refuse':
         return this.#state === 'offering' ? this.#close({ kind: 'refused', reason: message.reason }) : [];
@@ -107,11 +133,28 @@ export class SendTransfer {
     }
   }
 
+  #accepted(accept: Extract<TransferMessage, { kind: 'accept' }>, nowMs: number): SenderAction[] {
+    const receiver = readLayout(accept.layout);
+    if (accept.groups.length !== receiver.groups.length) return this.#abort('the answer has other groups than its layout', nowMs);
+    try {
+      this.#agreed = { map: mapLayouts(this.#layout, receiver), partBytes: Math.min(this.#partBytes, accept.partBytes) };
+    } catch (error) {
+      if (!BufferwiseError.isInstance(error)) throw error;
+      return this.#abort(error.message, nowMs);
+    }
+    this.#state = 'sending';
+    this.#question = undefined;
+    this.#planned = planTransfer(receiver, accept.groups, this.#handover).pages;
+    this.#unsent = this.#planned;
+    return this.#sendReady(nowMs);
+  }
+
   #sendReady(nowMs: number): SenderAction[] {
     const ready = this.#unsent.filter(({ readyAt }) => readyAt <= this.#progress);
     this.#unsent = this.#unsent.filter(({ readyAt }) => readyAt > this.#progress);
     const actions: SenderAction[] = ready.map(({ group, block }) => ({ do: 'send-page', group, block }));
-    if (this.#unsent.length === 0 && this.#progress >= this.#handover) actions.push(...this.#ask({ kind: 'done' }, nowMs));
+    // Whatever is not computed yet, the receiver has.
+    if (this.#unsent.length === 0) actions.push(...this.#ask({ kind: 'done' }, nowMs));
     return actions;
   }
 
@@ -142,7 +185,10 @@ export class SendTransfer {
 
   #abort(reason: string, nowMs: number): SenderAction[] {
     this.#abortUnanswered = true;
-    return [...this.#ask({ kind: 'abort', reason }, nowMs), ...this.#close({ kind: 'aborted', reason, by: 'here' })];
+    return [
+      ...this.#ask({ kind: 'abort', reason: reason.slice(0, MOST_REASON) }, nowMs),
+      ...this.#close({ kind: 'aborted', reason, by: 'here' }),
+    ];
   }
 
   #ask(message: TransferMessage, nowMs: number): SenderAction[] {

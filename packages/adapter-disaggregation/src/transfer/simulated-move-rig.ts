@@ -43,6 +43,7 @@ export interface MoveResult {
 const MOST_GENERATIONS = 4;
 const TIMES = { leaseMs: 1000, retryMs: 100 };
 const TICK_MS = 50;
+const REQUEST = { model: 'any', prompt: '', note: '' };
 
 export const QUIET: Omit<MoveScenario, 'seed' | 'handover' | 'receiver'> = {
   loss: 0,
@@ -156,7 +157,7 @@ export function simulateMove(layout: TransferLayout, scenario: MoveScenario): Mo
       // Of no use to anybody: a later try is under way.
       if (generation < newest || message.kind !== 'offer') return;
       if (newest >= 0) receive(newest, { kind: 'abort', reason: 'the next try has begun' });
-      receivers.set(generation, new ReceiveTransfer({ layout, nowMs: now, times: TIMES }));
+      receivers.set(generation, new ReceiveTransfer({ layout, model: REQUEST.model, partBytes: 64, nowMs: now, times: TIMES }));
     }
     receive(generation, { kind: 'message', message });
   };
@@ -170,7 +171,7 @@ export function simulateMove(layout: TransferLayout, scenario: MoveScenario): Mo
   const begin = () => {
     if (dead.sender) return;
     const generation = senders.length;
-    const sender = new SendTransfer({ layout, handover: scenario.handover, times: TIMES });
+    const sender = new SendTransfer({ layout, handover: scenario.handover, request: REQUEST, partBytes: 64, times: TIMES });
     senders.push(sender);
     sending.add(generation);
     runSender(generation, sender.start(now));

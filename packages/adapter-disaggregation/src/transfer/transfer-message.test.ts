@@ -1,9 +1,19 @@
+import { slidingWindow, ssmState } from '@bufferwise/core-policy';
 import { expect, test } from 'vitest';
+import type { LayoutDescription } from './transfer-layout.ts';
 import { decodeMessage, encodeMessage, type TransferMessage } from './transfer-message.ts';
 
+const LAYOUT: LayoutDescription = {
+  tokensPerBlock: 4,
+  groups: [
+    { lifecycle: ssmState(), buffers: [[1, 'ssm_state', 16, 1]] },
+    { lifecycle: slidingWindow(6, { numSinkBlocks: 1 }), buffers: [[0, 'key', 64, 2, 'f16', 2, 4, 4]] },
+  ],
+};
+
 const MESSAGES: readonly TransferMessage[] = [
-  { kind: 'offer', handover: 7, layout: { tokensPerBlock: 4, buffers: [['ssm required', 1, 'ssm_state', 16, 1]] } },
-  { kind: 'accept', groups: [{ endpoint: 4, coverage: [[0, 4]] }] },
+  { kind: 'offer', handover: 7, layout: LAYOUT, request: { model: 'm', prompt: 'ab', note: '{}' }, partBytes: 64 },
+  { kind: 'accept', groups: [{ endpoint: 4, coverage: [[0, 4]] }], layout: LAYOUT, partBytes: 96 },
   { kind: 'refuse', reason: 'too long' },
   { kind: 'done' },
   { kind: 'missing', pages: [[0, 3]] },

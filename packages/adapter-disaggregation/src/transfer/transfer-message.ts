@@ -1,13 +1,36 @@
 import { TransferError } from '../errors.ts';
 import type { ReceiverGroup } from './plan-transfer.ts';
-import type { LayoutDescription } from './transfer-layout.ts';
+import { isLayoutDescription, type LayoutDescription } from './transfer-layout.ts';
+
+/** What an offer says of the request. */
+export interface OfferedRequest {
+  /** Names the weights, and everything else that decides what is in a page. */
+  readonly model: string;
+  /** SHA-256 of the scope and the tokens up to the hand-over, as 64 hexadecimal digits: both sides mean the same request. */
+  readonly prompt: string;
+  /** Of no meaning to the protocol: what the receiving worker has to know of the request. */
+  readonly note: string;
+}
 
 /** What the two sides of a transfer tell each other, besides pages. Every one may come twice, late or never. */
 export type TransferMessage =
   /** The sender has a request that it will have computed up to a point, and asks for room. */
-  | { readonly kind: 'offer'; readonly handover: number; readonly layout: LayoutDescription }
-  /** The receiver has room, and holds what it has of each group. */
-  | { readonly kind: 'accept'; readonly groups: readonly ReceiverGroup[] }
+  | {
+      readonly kind: 'offer';
+      readonly handover: number;
+      readonly layout: LayoutDescription;
+      readonly request: OfferedRequest;
+      /** Bytes of pages that it sends at a time at most. */
+      readonly partBytes: number;
+    }
+  /** The receiver has room, and holds what it has of each group of its layout, in which pages travel. */
+  | {
+      readonly kind: 'accept';
+      readonly groups: readonly ReceiverGroup[];
+      readonly layout: LayoutDescription;
+      /** Bytes of pages that come at a time at most. */
+      readonly partBytes: number;
+    }
   /** The receiver holds nothing and will not. */
   | { readonly kind: 'refuse'; readonly reason: string }
   /** All pages were sent. */
@@ -21,6 +44,15 @@ export type TransferMessage =
   /** It is over; whoever says so holds nothing any more. */
   | { readonly kind: 'abort'; readonly reason: string }
   | { readonly kind: 'aborted' };
+
+/** Bytes of pages that go at a time, of which more must be possible. */
+const LEAST_PART = 64;
+
+/** Characters of a reason at most. */
+export const MOST_REASON = 1000;
+
+/** Characters of a note at most. */
+export const MOST_NOTE = 1 << 15;
 
 /** Pages that one `missing` names at most; what else is missing, the next one names. */
 export const MOST_MISSING = 1024;
@@ -48,28 +80,26 @@ export function decodeMessage(bytes: Uint8Array): TransferMessage {
 }
 
 const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
-const isText = (value: unknown) => typeof value === 'string' && value.length <= 1000;
+const isText = (value: unknown) => typeof value === 'string' && value.length <= MOST_REASON;
 const isPair = (value: unknown) => Array.isArray(value) && value.length === 2 && value.every(isCount);
 const isListOf = (check: (each: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(check);
 const nothing = () => true;
 
 const isGroup = (value: unknown) =>
   isRecord(value) && isCount(value.endpoint) && isListOf((range) => isPair(range))(value.coverage);
-const isLayout = (value: unknown) =>
+const isPositive = (value: unknown) => isCount(value) && (value as number) > 0;
+const isPartSize = (value: unknown) => isCount(value) && (value as number) >= LEAST_PART;
+const isRequest = (value: unknown) =>
   isRecord(value) &&
-  isCount(value.tokensPerBlock) &&
-  isListOf(
-    (buffer) =>
-      Array.isArray(buffer) &&
-      buffer.length === 5 &&
-      isText(buffer[0]) &&
-      isText(buffer[2]) &&
-      [buffer[1], buffer[3], buffer[4]].every(isCount),
-  )(value.buffers);
+  isText(value.model) &&
+  isText(value.prompt) &&
+  typeof value.note === 'string' &&
+  value.note.length <= MOST_NOTE;
 
 const CHECKS: Record<TransferMessage['kind'], (message: Record<string, unknown>) => boolean> = {
-  offer: ({ handover, layout }) => isCount(handover) && (handover as number) > 0 && isLayout(layout),
-  accept: ({ groups }) => isListOf(isGroup)(groups),
+  offer: ({ handover, layout, request, partBytes }) =>
+    isPositive(handover) && isLayoutDescription(layout) && isRequest(request) && isPartSize(partBytes),
+  accept: ({ groups, layout, partBytes }) => isListOf(isGroup)(groups) && isLayoutDescription(layout) && isPartSize(partBytes),
   refuse: ({ reason }) => isText(reason),
   done: nothing,
   missing: ({ pages }) => isListOf(isPair)(pages),

@@ -10,7 +10,7 @@ const RUNS = Number(process.env.BUFFERWISE_FUZZ ?? 100_000) / 50;
 function layoutWith(policy: ReusePolicy): TransferLayout {
   const group = (lifecycle: TransferLayout['groups'][number]['lifecycle'], pageBytes: number) => ({
     lifecycle,
-    buffers: [],
+    buffers: [{ layerId: 0, role: `of ${pageBytes} bytes`, size: pageBytes, expansion: 1 }],
     pageBytes,
   });
   return {

@@ -6,6 +6,8 @@ export type EngineErrorCode =
   | 'engine-options'
   /** The prompt has no tokens, or a token that the model does not have. */
   | 'prompt-invalid'
+  /** A request that came from another worker is not at the last token of its prompt. */
+  | 'arrival-invalid'
   /** The prompt and its answer can never fit into the cache. */
   | 'prompt-too-long'
   /** The cache has no room for the next tokens now; other requests hold it. */

@@ -1,3 +1,4 @@
+import type { ArrivedRequest, TransferReport, TransferWorkerOptions } from '@bufferwise/adapter-disaggregation';
 import { type ConnectorLayout, connectorLayout } from '@bufferwise/adapter-kit';
 import { type CacheStatistics, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
 import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
@@ -5,6 +6,7 @@ import { cutPools } from '@bufferwise/scratch-allocator';
 import type { MemoryOptions } from '../description/cache-layers.ts';
 import { pageNumbers } from '../description/page-numbers.ts';
 import type { EngineModel } from '../model/engine-model.ts';
+import { transferForms } from '../moves/transfer-forms.ts';
 import { type OutsideCounts, type OutsideOptions, OutsidePrefixes } from '../outside/outside-prefixes.ts';
 import { copyPages } from '../reuse/copy-pages.ts';
 import { lookBacks, ModelMemory } from '../reuse/model-memory.ts';
@@ -12,7 +14,8 @@ import { ReuseOpener } from '../reuse/open-reuse.ts';
 import { Sampler } from '../sampling/sampler.ts';
 import { AnswerTask } from '../scheduler/answer-task.ts';
 import { BeamTask } from '../scheduler/beam-task.ts';
-import type { TaskHost } from '../scheduler/generation-task.ts';
+import type { PromptRequest, TaskCounts, TaskHost } from '../scheduler/generation-task.ts';
+import { PrefillTask, type StartMove } from '../scheduler/prefill-task.ts';
 import { Scheduler, type SchedulerCounts, type SchedulerLoad } from '../scheduler/scheduler.ts';
 import type { NgramOptions } from '../speculation/ngram-drafts.ts';
 import type { BeamRequest, BeamResult } from './beam-search.ts';
@@ -46,6 +49,13 @@ export interface HybridEngineOptions {
 const DEFAULT_CHUNK_TOKENS = 128;
 const DEFAULT_MAX_ACTIVE = 64;
 
+/** How a prompt fared that was read for another worker. */
+export interface PrefillResult {
+  readonly transfer: TransferReport;
+  /** What reading it took. */
+  readonly counts: Readonly<TaskCounts>;
+}
+
 interface EngineParts {
   options: HybridEngineOptions;
   manager: KvCacheManager;
@@ -75,6 +85,7 @@ export class HybridEngine {
   readonly #host: TaskHost;
   readonly #stepTokens: number;
   readonly #speculation: NgramOptions | null;
+  readonly #storage: EngineCacheOptions['storage'];
   readonly #outside: OutsidePrefixes | null;
   readonly #pageNumbers: ReturnType<typeof pageNumbers>;
   #numRequests = 0;
@@ -122,6 +133,7 @@ export class HybridEngine {
     this.#gpuModel = gpuModel;
     this.#stepTokens = stepTokens;
     this.#speculation = speculation;
+    this.#storage = options.cache?.storage;
     this.#outside = outside;
     this.#pageNumbers = pageNumbers(model.description, memoryOptions(options));
     this.#scheduler = new Scheduler({
@@ -133,6 +145,7 @@ export class HybridEngine {
     const memory = new ModelMemory(manager, lookBacks(model.description), gpuModel);
     this.#host = {
       chunkTokens,
+      blockTokens: manager.layout.tokensPerBlock,
       outsideBlockTokens: outside === null ? 0 : manager.layout.tokensPerBlock,
       reuse: new ReuseOpener(manager, memory, (from, to, groups) => copyPages(manager, pageDevice, from, to, groups)),
       settle: (cache) => gpuModel.settle(cache),
@@ -245,6 +258,68 @@ export class HybridEngine {
     }
   }
 
+  /** What the ends of transfers work on, besides a connection and the model's fingerprint (`modelFingerprint`). Close them before the engine. */
+  get transferOptions(): Pick<TransferWorkerOptions, 'manager' | 'device' | 'forms'> {
+    const { manager, model } = this;
+    return { manager, device: this.#pageDevice, forms: transferForms(model.description, this.#storage) };
+  }
+
+  /**
+   * Reads a prompt for another worker, which answers it: all but its last token are computed here, and their pages move while they are. The
+   * last token is the other worker's, as its logits choose the first of the answer: so whatever a choice depends on, a seed above all, is
+   * in one place. What the prompt leaves in the cache stays.
+   *
+   * @param start hands the request to a `TransferSender`, under a name and as a try of its own
+   * @throws {EngineError} on a bad request, and `prompt-invalid` on a prompt of one token, of which nothing would move; what `start` throws; the
+   *   abort reason when `signal` says so, after which the other worker holds nothing either. A transfer that ends otherwise than
+   *   `complete` is an answer, not an error
+   */
+  async prefillFor(request: PromptRequest, start: StartMove): Promise<PrefillResult> {
+    this.#requireOpen();
+    checkRequest(this.#limits, { ...request, maxNewTokens: 1 });
+    if (request.prompt.length < 2)
+      throw new EngineError(
+        'prompt-invalid',
+        'a prompt of one token has nothing to be read ahead; answer it where it is to be answered',
+      );
+    const task = new PrefillTask(this.#host, request, this.#numRequests++);
+    try {
+      await this.#loadOutside(request, task.tokens);
+      this.#requireOpen();
+      return { transfer: await task.move(start), counts: task.counts };
+    } catch (error) {
+      throw this.#closed ? closedError(error) : error;
+    } finally {
+      task.end();
+      this.#saveOutside(request, [task.tokens.subarray(0, request.prompt.length - 1)]);
+    }
+  }
+
+  /**
+   * Answers a prompt that another worker has read, like `generate`, and with the same tokens. The cache is the caller's until the first token is
+   * asked for, and the engine's from then on.
+   *
+   * @param request as it would be for `generate`
+   * @throws {EngineError} as `generate`, and `arrival-invalid` when the cache is not active or not at the last token of the prompt
+   */
+  async *continueFrom(
+    { cache }: Pick<ArrivedRequest, 'cache'>,
+    request: GenerationRequest,
+  ): AsyncGenerator<GeneratedToken, GenerationReport, void> {
+    this.#requireOpen();
+    checkRequest(this.#limits, request);
+    const { status, historyLength } = cache;
+    if (status !== 'active' || historyLength !== request.prompt.length - 1)
+      throw new EngineError(
+        'arrival-invalid',
+        `the request that came is ${status} and has ${historyLength} tokens, but a prompt of ${request.prompt.length} goes on from an active ` +
+          `one with ${request.prompt.length - 1}; give the prompt that the other worker has read`,
+      );
+    const task = this.#taskOf(request, new Sampler(request.sampling), 0);
+    task.arrive(cache);
+    return yield* this.#read(task, request);
+  }
+
   /**
    * Gives the device's memory back. Requests under way end with `engine-closed`. Does nothing the second time.
    */
@@ -266,7 +341,8 @@ export class HybridEngine {
   async *#read(task: AnswerTask, { onReport }: GenerationRequest): AsyncGenerator<GeneratedToken, GenerationReport, void> {
     try {
       this.#requireOpen();
-      await this.#loadOutside(task);
+      // Siblings leave it to the one that computes their prompt; a request that came from elsewhere has it.
+      if (!task.follows && !task.holding) await this.#loadOutside(task.request, task.tokens);
       for (;;) {
         const token = await task.next();
         if (token === null) return task.report();
@@ -276,24 +352,23 @@ export class HybridEngine {
       throw this.#closed ? closedError(error) : error;
     } finally {
       task.end();
-      this.#saveOutside(task);
+      // What is needed to go on from the prompt, for who asks the same, and from the answer, for the next turn.
+      this.#saveOutside(task.request, [task.tokens.subarray(0, task.request.prompt.length - 1), task.tokens]);
       onReport?.(task.report(), task.ordinal);
     }
   }
 
-  /** Siblings leave it to the one that computes their prompt. Whoever gives up does not wait for the end of it. */
-  async #loadOutside({ request, tokens, follows }: AnswerTask): Promise<void> {
-    const { lookup = true, scope, signal } = request;
-    if (this.#outside === null || !lookup || follows) return;
+  /** Whoever gives up does not wait for the end of it. */
+  async #loadOutside({ lookup = true, scope, signal }: PromptRequest, tokens: Uint32Array): Promise<void> {
+    if (this.#outside === null || !lookup) return;
     signal?.throwIfAborted();
     // With its last token, which no connector loads: it would leave out another one.
     await orAborted(this.#outside.load(tokens, scope), signal);
   }
 
-  /** What is needed to go on from the prompt, for who asks the same, and from the answer, for the next turn. */
-  #saveOutside({ request, tokens }: AnswerTask): void {
-    if (request.publish === false || this.#closed) return;
-    this.#outside?.save([tokens.subarray(0, request.prompt.length - 1), tokens], request.scope);
+  #saveOutside({ publish, scope }: PromptRequest, prefixes: readonly Uint32Array[]): void {
+    if (publish === false || this.#closed) return;
+    this.#outside?.save(prefixes, scope);
   }
 
   get #limits(): RequestLimits {

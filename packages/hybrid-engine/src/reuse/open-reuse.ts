@@ -129,10 +129,16 @@ export class OpenedReuse {
   readonly #publish: boolean;
   #begun = false;
 
-  constructor(cache: KvCache, plan: ReplayPlan, missing: ReadonlySet<LayerGroupId>, publish: boolean) {
+  constructor(
+    cache: KvCache,
+    plan: ReplayPlan,
+    missing: ReadonlySet<LayerGroupId>,
+    publish: boolean,
+    matched = cache.numCommittedTokens,
+  ) {
     this.cache = cache;
     this.plan = plan;
-    this.matched = cache.numCommittedTokens;
+    this.matched = matched;
     this.missing = missing;
     this.reused = reusedGroups(cache.reuseStatus, plan, this.matched);
     this.#publish = publish;
@@ -143,6 +149,15 @@ export class OpenedReuse {
     const forked = new OpenedReuse(cache, source.plan, source.missing, source.#publish);
     forked.#begun = true;
     return forked;
+  }
+
+  /** A request that was filled from outside up to its history: it is on the device, and lacks nothing. */
+  static arrived(cache: KvCache, publish: boolean): OpenedReuse {
+    const { historyLength } = cache;
+    const plan = { optionalReuseGroups: [], rebuiltGroups: [], from: historyLength };
+    const arrived = new OpenedReuse(cache, plan, new Set(), publish, historyLength);
+    arrived.#begun = true;
+    return arrived;
   }
 
   /**

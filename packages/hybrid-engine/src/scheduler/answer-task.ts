@@ -1,3 +1,4 @@
+import type { KvCache } from '@bufferwise/cache-manager';
 import type { GeneratedToken, GenerationReport, GenerationRequest } from '../engine/generation.ts';
 import { groupReuse } from '../engine/generation.ts';
 import type { SequenceChunk } from '../engine/gpu-model.ts';
@@ -58,6 +59,11 @@ export class AnswerTask extends GenerationTask {
   lead(siblings: readonly AnswerTask[]): void {
     this.#siblings = [...siblings];
     for (const sibling of siblings) sibling.#leader = this;
+  }
+
+  /** Goes on with a request that came from another worker. Before it is asked for a token. */
+  arrive(cache: KvCache): void {
+    this.adopt(OpenedReuse.arrived(cache, this.request.publish ?? true));
   }
 
   /** Whether another task computes its prompt. */

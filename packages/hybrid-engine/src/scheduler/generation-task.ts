@@ -12,6 +12,8 @@ export interface TaskHost {
   readonly chunkTokens: number;
   /** Tokens of a block where whole blocks are kept outside of the process: a prompt is cut at its last one then. Else 0. */
   readonly outsideBlockTokens: number;
+  /** Tokens of a block. */
+  readonly blockTokens: number;
   readonly reuse: ReuseOpener;
   /** Brings recurrent state that is kept as tokens to be replayed up to date: before anybody copies it. */
   settle(cache: KvCache): void;
@@ -207,6 +209,11 @@ export abstract class GenerationTask implements Task {
     if (this.#failed) throw this.#error;
   }
 
+  /** Where the prompt is cut besides, in tokens: a step ends there, and a snapshot is taken. */
+  protected get extraCuts(): readonly number[] {
+    return [];
+  }
+
   /** Tells whoever waits. */
   protected abstract onEnd(): void;
 
@@ -270,6 +277,7 @@ export abstract class GenerationTask implements Task {
     const { chunkTokens, outsideBlockTokens } = this.host;
     const { turnBorders } = this.request;
     const snapshotPoints = cache.snapshotPoints({ promptLength, turnBorders, every: chunkTokens });
+    snapshotPoints.push(...this.extraCuts);
     if (outsideBlockTokens > 0) snapshotPoints.push(promptLength - 1 - ((promptLength - 1) % outsideBlockTokens));
     this.#cuts = planChunks({ matched: cache.historyLength, promptLength, chunkTokens, snapshotPoints });
   }
