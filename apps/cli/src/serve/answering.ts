@@ -15,6 +15,7 @@ import type { Metrics } from './metrics/metrics.ts';
 import type { ServedModel } from './model/served-model.ts';
 import type { AnswerFormat } from './reply/answer-format.ts';
 import { usageOf } from './reply/usage.ts';
+import { AnswerSpan } from './tracing/answer-span.ts';
 
 /** What a route that answers needs. */
 export interface Answering {
@@ -55,8 +56,24 @@ export async function answerOver(
   format: AnswerFormat,
 ): Promise<void> {
   const { order, numPrompts } = asked;
-  requireModel(serving.model, order.model);
-  const ticket = serving.admission.admit(numPrompts * order.numAnswers);
+  const { headers } = reply.request;
+  const span = new AnswerSpan({ operation: format.operation, model: serving.model.id, order, numPrompts, headers });
+  try {
+    requireModel(serving.model, order.model);
+    const ticket = serving.admission.admit(numPrompts * order.numAnswers);
+    await answerAdmitted(reply, { serving, asked, ticket, format, span });
+  } catch (error) {
+    span.failed(error);
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+/** A request that is in, until nothing of it is under way. */
+async function answerAdmitted(reply: FastifyReply, admitted: Omit<Work, 'prompts' | 'budgets'>): Promise<void> {
+  const { serving, asked, ticket } = admitted;
+  const { order } = asked;
   const { socket } = reply.request.raw;
   const onClose = () => ticket.cancel(new ClientLeftError());
   socket.once('close', onClose);
@@ -66,7 +83,7 @@ export async function answerOver(
     const prompts = asked.encode();
     const budgets = prompts.map((prompt) => tokenBudget(serving, order, prompt.tokens.length));
     const answer = order.stream ? stream : inOnePiece;
-    await answer(reply, { serving, asked, prompts, budgets, ticket, format });
+    await answer(reply, { ...admitted, prompts, budgets });
   } finally {
     socket.off('close', onClose);
     ticket.release();
@@ -81,6 +98,7 @@ interface Work {
   readonly budgets: readonly number[];
   readonly ticket: Ticket;
   readonly format: AnswerFormat;
+  readonly span: AnswerSpan;
 }
 
 async function inOnePiece(reply: FastifyReply, work: Work): Promise<void> {
@@ -89,6 +107,7 @@ async function inOnePiece(reply: FastifyReply, work: Work): Promise<void> {
     begin(work, (choice, piece) => void pieces[choice].push(piece)),
     work.ticket,
   );
+  work.span.answered(outcomes);
   const choices = outcomes.flatMap(({ finishReasons }) => finishReasons);
   const body = {
     ...work.format.head(headOf(work)),
@@ -100,7 +119,7 @@ async function inOnePiece(reply: FastifyReply, work: Work): Promise<void> {
 }
 
 async function stream(reply: FastifyReply, work: Work): Promise<void> {
-  const { serving, ticket, format, asked } = work;
+  const { serving, ticket, format, asked, span } = work;
   const head = { ...format.head(headOf(work)), object: format.chunkObject };
   const { includeUsage } = asked.order;
   const events = new EventStream(reply.raw, serving.stallMs);
@@ -116,6 +135,7 @@ async function stream(reply: FastifyReply, work: Work): Promise<void> {
       if (first !== null) await send([first]);
     }
     const outcomes = await readAll(answers, ticket);
+    span.answered(outcomes);
     for (const [index, finishReason] of outcomes.flatMap(({ finishReasons }) => finishReasons).entries()) {
       await send([format.closing(index, finishReason)]);
     }
@@ -123,13 +143,14 @@ async function stream(reply: FastifyReply, work: Work): Promise<void> {
     await events.end(DONE_FRAME);
   } catch (error) {
     ticket.cancel(error as Error);
+    span.failed(error);
     await endWithError(events, serving, error);
   }
 }
 
 /** Begins to answer all prompts. Choice i × n + j is answer j to prompt i. */
 function begin(
-  { serving, asked, prompts, budgets, ticket }: Work,
+  { serving, asked, prompts, budgets, ticket, span }: Work,
   onPiece: (choice: number, piece: TextPiece) => void | Promise<void>,
 ): PromptAnswers[] {
   const { order, stops, tenant } = asked;
@@ -146,7 +167,10 @@ function begin(
           stops: [...order.stops, ...stops],
           scope: scopeOf(tenant, order.cacheSalt),
           signal: ticket.signal,
-          onPiece: (answer, piece) => onPiece(i * order.numAnswers + answer, piece),
+          onPiece(answer, piece) {
+            span.spoke();
+            return onPiece(i * order.numAnswers + answer, piece);
+          },
         },
         serving.metrics,
       ),

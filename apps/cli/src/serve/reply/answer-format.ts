@@ -6,6 +6,8 @@ export interface AnswerFormat {
   /** Name of the kind of a whole answer, and of a piece of a stream. */
   readonly object: string;
   readonly chunkObject: string;
+  /** What was asked for, in the words of traces. */
+  readonly operation: 'chat' | 'text_completion';
   head(of: { readonly uuid: string; readonly created: number; readonly model: string }): object;
   /** A whole answer. */
   choice(index: number, whole: TextPiece, finishReason: FinishReason): object;

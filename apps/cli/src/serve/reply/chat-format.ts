@@ -16,6 +16,7 @@ export function chatFormat({ tokenizer, logprobs }: ChatFormatOptions): AnswerFo
   return {
     object: 'chat.completion',
     chunkObject: 'chat.completion.chunk',
+    operation: 'chat',
     head: ({ uuid, created, model }) => ({ id: `chatcmpl-${uuid}`, created, model }),
     choice: (index, { text, tokens }, finishReason) => ({
       index,

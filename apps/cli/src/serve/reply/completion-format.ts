@@ -22,6 +22,7 @@ export function completionFormat({ tokenizer, logprobs, prefixOf }: CompletionFo
   return {
     object: 'text_completion',
     chunkObject: 'text_completion',
+    operation: 'text_completion',
     head: ({ uuid, created, model }) => ({ id: `cmpl-${uuid}`, created, model }),
     choice: (index, { text, tokens }, finishReason) => choice(index, prefixOf(index) + text, tokens, finishReason),
     opening: (index) => (prefixOf(index) === '' ? null : choice(index, prefixOf(index), [], null)),
