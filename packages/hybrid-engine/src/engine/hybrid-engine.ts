@@ -1,4 +1,4 @@
-import { type CacheStatistics, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
+import { type CacheStatistics, KvCacheManager, type KvEventSink, type PoolGroupStatistics } from '@bufferwise/cache-manager';
 import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
 import { cutPools } from '@bufferwise/scratch-allocator';
 import type { MemoryOptions } from '../description/cache-layers.ts';
@@ -37,6 +37,8 @@ export interface HybridEngineOptions {
   speculation?: NgramOptions;
   /** Keeps prefixes outside of the process, too, where later ones and other machines find them. Default: nowhere. */
   outside?: OutsideOptions;
+  /** Told which pages become reusable, move, and are forgotten. Default: nobody. */
+  events?: KvEventSink;
   /** Verifies the cache's invariants after every call. Slow; for tests. */
   debugChecks?: boolean;
 }
@@ -91,7 +93,8 @@ export class HybridEngine {
       maxPoolBytes: Math.min(maxBufferSize, maxStorageBufferBindingSize),
     });
     const pageDevice = new WebGpuPageDevice(options.device);
-    const manager = new KvCacheManager({ config, device: pageDevice, debugChecks: options.debugChecks });
+    const { events, debugChecks } = options;
+    const manager = new KvCacheManager({ config, device: pageDevice, events, debugChecks });
     try {
       await manager.ready();
       const outside = options.outside === undefined ? null : new OutsidePrefixes(manager, pageDevice, options.outside);
