@@ -1,0 +1,36 @@
+import { phase } from '../state/store.ts';
+import { ChatPanel } from './chat/chat-panel.tsx';
+import { Header } from './header.tsx';
+import { MapPanel } from './map/map-panel.tsx';
+import { Notice } from './notice.tsx';
+import { SidePanel } from './side-panel.tsx';
+import { Starting } from './starting.tsx';
+import { TimelinePanel } from './timeline/timeline-panel.tsx';
+import { Trouble } from './trouble.tsx';
+
+/** The page. */
+export function App() {
+  const { value: now } = phase;
+  return (
+    <>
+      <a class="skip" href="#chat">
+        Skip to the conversations
+      </a>
+      <Header />
+      <Notice />
+      {now.name === 'unsupported' && <Trouble kind="unsupported" text={now.why} />}
+      {now.name === 'failed' && <Trouble kind="failed" text={now.message} />}
+      {now.name === 'starting' && <Starting what={now.what} share={now.share} />}
+      {now.name === 'running' && (
+        <main class="stage">
+          <ChatPanel />
+          <div class="stage-middle">
+            <MapPanel />
+            <TimelinePanel />
+          </div>
+          <SidePanel />
+        </main>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,51 @@
+import { useSignal } from '@preact/signals';
+import { forget, reopen, resize } from '../../state/actions.ts';
+import { about, anyRunning, MEMORY_RANGE, reopening } from '../../state/store.ts';
+import { bytesText } from '../../story/names.ts';
+
+/** How much memory there is for pages, and whether it remembers anything. */
+export function MemoryControls() {
+  const settings = about.value?.settings;
+  /** While the slider moves. */
+  const dragged = useSignal<number | null>(null);
+  if (settings === undefined) return null;
+  const bytes = dragged.value ?? settings.deviceBytes;
+  return (
+    <div class="controls">
+      <label class="slider">
+        <span>
+          Device memory <output>{bytesText(bytes)}</output>
+        </span>
+        <input
+          type="range"
+          min={MEMORY_RANGE.least}
+          max={MEMORY_RANGE.most}
+          step={MEMORY_RANGE.step}
+          value={bytes}
+          disabled={reopening.value}
+          aria-valuetext={bytesText(bytes)}
+          onInput={({ currentTarget }) => {
+            dragged.value = Number(currentTarget.value);
+          }}
+          onChange={({ currentTarget }) => {
+            dragged.value = null;
+            resize(Number(currentTarget.value));
+          }}
+        />
+      </label>
+      <label class="switch">
+        <input
+          type="checkbox"
+          role="switch"
+          checked={settings.maxDrafts > 0}
+          disabled={reopening.value}
+          onChange={({ currentTarget }) => reopen({ maxDrafts: currentTarget.checked ? 3 : 0 })}
+        />
+        <span>Guess ahead, with a private replay ring</span>
+      </label>
+      <button type="button" class="button small" onClick={forget} disabled={anyRunning.value || reopening.value}>
+        Forget everything
+      </button>
+    </div>
+  );
+}

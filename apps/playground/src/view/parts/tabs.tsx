@@ -1,0 +1,51 @@
+import type { ComponentChildren } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+
+export interface Tab {
+  readonly id: string;
+  readonly title: string;
+  readonly content: () => ComponentChildren;
+}
+
+/** One panel of several, chosen by tabs: arrows, Home and End move between them. */
+export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
+  const [chosen, setChosen] = useState(tabs[0].id);
+  const list = useRef<HTMLDivElement>(null);
+  const choose = (index: number) => {
+    const { id } = tabs[(index + tabs.length) % tabs.length];
+    setChosen(id);
+    list.current?.querySelector<HTMLButtonElement>(`#tab-${id}`)?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const at = tabs.findIndex(({ id }) => id === chosen);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    choose(to);
+  };
+  return (
+    <div class="tabs">
+      <div role="tablist" aria-label={label} ref={list} onKeyDown={onKeyDown}>
+        {tabs.map(({ id, title }) => (
+          <button
+            key={id}
+            type="button"
+            role="tab"
+            id={`tab-${id}`}
+            aria-selected={id === chosen}
+            aria-controls={`panel-${id}`}
+            tabIndex={id === chosen ? 0 : -1}
+            onClick={() => setChosen(id)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      {tabs.map(({ id, content }) => (
+        <div key={id} role="tabpanel" id={`panel-${id}`} aria-labelledby={`tab-${id}`} hidden={id !== chosen}>
+          {id === chosen && content()}
+        </div>
+      ))}
+    </div>
+  );
+}

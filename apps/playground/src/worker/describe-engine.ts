@@ -1,0 +1,52 @@
+import type { KvCacheManager } from '@bufferwise/cache-manager';
+import type { Lifecycle, ReusePolicy } from '@bufferwise/core-policy';
+import type { HybridModel } from '@bufferwise/hybrid-engine';
+import type { BufferAbout, GroupAbout, LayerAbout } from '../protocol/about.ts';
+
+/** The buffer groups of a manager, with names that tell them apart. */
+export function describeGroups(manager: KvCacheManager): GroupAbout[] {
+  const { lifecycles } = manager.lifecycles;
+  const names = lifecycles.map((lifecycle, id) => nameOf(lifecycle, manager.bufferGrouping[id]));
+  return lifecycles.map((lifecycle, id): GroupAbout => {
+    const buffers = manager.bufferGrouping[id];
+    const alone = names.filter((name) => name === names[id]).length === 1;
+    return {
+      id,
+      name: alone ? names[id] : `${names[id]}, ${lifecycle.policy}`,
+      holds: holdsOf(buffers),
+      policy: lifecycle.policy,
+      kind: lifecycle.kind,
+      windowSize: lifecycle.kind === 'attention' ? lifecycle.windowSize : null,
+      buffers,
+    };
+  });
+}
+
+/** The layers of a model that keep something, with the policy that each buffer has in a manager. */
+export function describeLayers(model: HybridModel, manager: KvCacheManager): LayerAbout[] {
+  const policyOf = new Map<string, ReusePolicy>();
+  manager.bufferGrouping.forEach((buffers, id) => {
+    for (const { layerId, role } of buffers) policyOf.set(`${layerId}.${role}`, manager.lifecycles.lifecycles[id].policy);
+  });
+  return model.description.layers.map(({ mixer }, layerId) => {
+    const roles = manager.bufferGrouping.flat().filter((buffer) => buffer.layerId === layerId);
+    const name =
+      mixer.kind === 'mamba2' ? 'Mamba-2' : mixer.windowSize === undefined ? 'Full attention' : `Window of ${mixer.windowSize}`;
+    return {
+      layerId,
+      name,
+      buffers: roles.map(({ role }) => ({ role, policy: policyOf.get(`${layerId}.${role}`) ?? 'required' })),
+    };
+  });
+}
+
+function nameOf(lifecycle: Lifecycle, buffers: readonly BufferAbout[]): string {
+  if (lifecycle.kind === 'ssm') return buffers.every(({ role }) => role.startsWith('replay')) ? 'Replay ring' : 'Mamba state';
+  return lifecycle.windowSize === null ? 'Full attention' : `Window of ${lifecycle.windowSize}`;
+}
+
+function holdsOf(buffers: readonly BufferAbout[]): string {
+  const roles = [...new Set(buffers.map(({ role }) => role.replaceAll('_', ' ')))];
+  const layers = [...new Set(buffers.map(({ layerId }) => layerId))];
+  return `${roles.join(' and ')} of ${layers.length === 1 ? 'layer' : 'layers'} ${layers.join(', ')}`;
+}
