@@ -10,11 +10,11 @@ export interface CellGrid {
 
 /** Edge of a cell in CSS pixels, by how many there are: a thousand cells are an even texture, forty are things to point at. */
 const SIZES: readonly (readonly [numSlots: number, edge: number])[] = [
-  [64, 16],
-  [200, 13],
-  [600, 11],
-  [1600, 9],
-  [4000, 7],
+  [48, 14],
+  [160, 11],
+  [700, 9],
+  [1600, 8],
+  [4000, 6],
 ];
 const LEAST_EDGE = 5;
 
@@ -25,7 +25,7 @@ const LEAST_EDGE = 5;
 export function cellGrid(numSlots: number, cssWidth: number, scale: number): CellGrid {
   const edge = SIZES.find(([most]) => numSlots <= most)?.[1] ?? LEAST_EDGE;
   const cell = Math.max(1, Math.round(edge * scale));
-  const gap = Math.max(1, Math.round((edge > 6 ? 2 : 1) * scale));
+  const gap = Math.max(1, Math.round((edge > 7 ? 2 : 1) * scale));
   const columns = Math.max(1, Math.floor((Math.floor(cssWidth * scale) + gap) / (cell + gap)));
   const rows = Math.ceil(numSlots / columns);
   const across = Math.min(columns, Math.max(1, numSlots));

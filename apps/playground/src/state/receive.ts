@@ -15,6 +15,7 @@ import {
   reopening,
   sentences,
   statistics,
+  stepping,
   tree,
 } from './store.ts';
 
@@ -90,8 +91,22 @@ export function show(view: ConversationView): void {
   conversations.value = new Map(conversations.value).set(view.id, signal(view));
 }
 
+/** Sentences in which a reason is not given again. */
+const REASON_LASTS = 25;
+/** Number of the sentence with which each reason was given last. */
+const given = new Map<string, number>();
+
+/** Numbers what is told, and leaves out reasons that were given just before, but where somebody goes through it step by step. */
 function numbered(told: readonly Sentence[]): (Sentence & { id: number })[] {
-  return told.map((sentence) => ({ ...sentence, id: numTold++ }));
+  return told.map((sentence) => {
+    const id = numTold++;
+    const { because } = sentence;
+    if (because === undefined) return { ...sentence, id };
+    const last = given.get(because);
+    if (last !== undefined && id - last < REASON_LASTS && !stepping.peek()) return { ...sentence, because: undefined, id };
+    given.set(because, id);
+    return { ...sentence, id };
+  });
 }
 
 function said(view: ConversationView, text: string, numTokens: number): ConversationView {

@@ -85,6 +85,3 @@ export const PRESETS: readonly Preset[] = [
 /** What policies are compared on. */
 export const COMPARED_BEGINNING = SYMPHONY + LEE_SHORE;
 export const COMPARED_ENDINGS = [' And the captain', ' But the white whale'] as const;
-
-/** Words to go on with, for whoever has none. */
-export const SUGGESTIONS = [' Then Queequeg rose and said,', ' "Thar she blows!"', ' The old man', ' At last the sea'] as const;

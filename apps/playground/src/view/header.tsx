@@ -1,5 +1,6 @@
 import { setStepping, step } from '../state/actions.ts';
 import { about, anyRunning, phase, stepping } from '../state/store.ts';
+import { Switch } from './parts/switch.tsx';
 import { nextTheme, themeChoice } from './theme.ts';
 
 const THEME_NAMES = { system: 'Theme: system', dark: 'Theme: dark', light: 'Theme: light' } as const;
@@ -34,10 +35,7 @@ function Pace() {
   const { value: on } = stepping;
   return (
     <div class="pace">
-      <label class="switch">
-        <input type="checkbox" role="switch" checked={on} onChange={({ currentTarget }) => setStepping(currentTarget.checked)} />
-        <span>Step by step</span>
-      </label>
+      <Switch label="Step by step" on={on} onChange={setStepping} />
       {on && (
         <button type="button" class="button primary" onClick={step} disabled={!anyRunning.value}>
           Next step

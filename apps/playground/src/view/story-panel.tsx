@@ -1,14 +1,9 @@
-import { useEffect, useRef } from 'preact/hooks';
 import { anyRunning, sentences, stepping } from '../state/store.ts';
+import { ScrollRegion } from './parts/scroll-region.tsx';
 
 /** What happened, in plain words, the latest at the end. */
 export function StoryPanel() {
-  const box = useRef<HTMLDivElement>(null);
   const { value: told } = sentences;
-  useEffect(() => {
-    const { current: element } = box;
-    if (element !== null) element.scrollTop = element.scrollHeight;
-  }, [told.at(-1)]);
   return (
     <div class="story">
       <p class="quiet">
@@ -18,16 +13,18 @@ export function StoryPanel() {
             : 'Step by step is on: begin a conversation, then take its steps one by one.'
           : 'As it happens. Switch “Step by step” on to go through it at your own pace.'}
       </p>
-      <div class="log" ref={box} role="log" aria-label="What happened" aria-live="polite" tabIndex={0}>
-        <ol>
-          {told.map((sentence) => (
-            <li key={sentence.id} data-kind={sentence.kind} style={hueOf(sentence.conversation)}>
-              <p>{sentence.text}</p>
-              {sentence.because !== undefined && <p class="because">{sentence.because}</p>}
-            </li>
-          ))}
-        </ol>
-      </div>
+      <ScrollRegion kind="log" label="What happened" follows={told.at(-1)}>
+        <div role="log" aria-live="polite">
+          <ol>
+            {told.map((sentence) => (
+              <li key={sentence.id} data-kind={sentence.kind} style={hueOf(sentence.conversation)}>
+                <p>{sentence.text}</p>
+                {sentence.because !== undefined && <p class="because">{sentence.because}</p>}
+              </li>
+            ))}
+          </ol>
+        </div>
+      </ScrollRegion>
     </div>
   );
 }

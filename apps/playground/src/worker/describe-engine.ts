@@ -41,7 +41,7 @@ export function describeLayers(model: HybridModel, manager: KvCacheManager): Lay
 }
 
 function nameOf(lifecycle: Lifecycle, buffers: readonly BufferAbout[]): string {
-  if (lifecycle.kind === 'ssm') return buffers.every(({ role }) => role.startsWith('replay')) ? 'Replay ring' : 'Mamba state';
+  if (lifecycle.kind === 'ssm') return buffers.every(({ role }) => role.startsWith('replay')) ? 'Replay ring' : 'Recurrent state';
   return lifecycle.windowSize === null ? 'Full attention' : `Window of ${lifecycle.windowSize}`;
 }
 

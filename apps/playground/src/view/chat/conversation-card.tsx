@@ -3,7 +3,6 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ask, branch, discard, stop } from '../../state/actions.ts';
 import { type ConversationView, isUnderWay, reopening } from '../../state/store.ts';
 import { conversationName } from '../../story/names.ts';
-import { SUGGESTIONS } from '../../story/passages.ts';
 import { Transcript } from './transcript.tsx';
 
 const STATE_TEXTS: Readonly<Record<ConversationView['state'], string>> = {
@@ -69,7 +68,7 @@ function Costs({ view }: { view: ConversationView }) {
         <div style={{ width: `${100 * share}%` }} />
       </div>
       <p>
-        <strong>{reusedTokens}</strong> of {promptTokens} tokens from memory, <strong>{promptTokens - reusedTokens}</strong> read
+        <b>{reusedTokens}</b> of {promptTokens} tokens from memory, <b>{promptTokens - reusedTokens}</b> read
         {answeredTokens > 0 && `, ${answeredTokens} answered`}
         {timeToFirstTokenMs !== null && `, first word after ${Math.round(timeToFirstTokenMs)} ms`}
       </p>
@@ -105,9 +104,7 @@ function Composer({ id, name, running, begun }: { id: number; name: string; runn
         ref={field}
         rows={1}
         value={text}
-        placeholder={
-          begun ? `Go on, e.g. “${SUGGESTIONS[id % SUGGESTIONS.length].trim()}”` : 'Say something in the words of an old sailor'
-        }
+        placeholder={begun ? 'Go on …' : 'Say something'}
         onInput={({ currentTarget }) => setText(currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== 'Enter' || event.shiftKey) return;

@@ -1,16 +1,11 @@
-import { useEffect, useRef } from 'preact/hooks';
 import type { ConversationView, Passage } from '../../state/store.ts';
+import { ScrollRegion } from '../parts/scroll-region.tsx';
 
 /** What was said: who said it, and which part of it was found in memory. */
 export function Transcript({ view, name }: { view: ConversationView; name: string }) {
-  const box = useRef<HTMLDivElement>(null);
   const length = view.passages.reduce((sum, { text }) => sum + text.length, 0);
-  useEffect(() => {
-    const { current: element } = box;
-    if (element !== null) element.scrollTop = element.scrollHeight;
-  }, [length]);
   return (
-    <div class="transcript" ref={box} role="region" tabIndex={0} aria-label={`What was said in ${name}`}>
+    <ScrollRegion kind="transcript" label={`What was said in ${name}`} follows={length}>
       <p>
         {piecesOf(view.passages, view.reusedChars).map(({ by, text, found }, index) => (
           <span key={index} class={`${by}${found ? ' found' : ''}`} title={found ? 'Found in memory' : undefined}>
@@ -18,7 +13,7 @@ export function Transcript({ view, name }: { view: ConversationView; name: strin
           </span>
         ))}
       </p>
-    </div>
+    </ScrollRegion>
   );
 }
 

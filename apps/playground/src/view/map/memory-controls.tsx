@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { forget, reopen, resize } from '../../state/actions.ts';
+import { forget, resize } from '../../state/actions.ts';
 import { about, anyRunning, MEMORY_RANGE, reopening } from '../../state/store.ts';
 import { bytesText } from '../../story/names.ts';
 
@@ -32,16 +32,6 @@ export function MemoryControls() {
             resize(Number(currentTarget.value));
           }}
         />
-      </label>
-      <label class="switch">
-        <input
-          type="checkbox"
-          role="switch"
-          checked={settings.maxDrafts > 0}
-          disabled={reopening.value}
-          onChange={({ currentTarget }) => reopen({ maxDrafts: currentTarget.checked ? 3 : 0 })}
-        />
-        <span>Guess ahead, with a private replay ring</span>
       </label>
       <button type="button" class="button small" onClick={forget} disabled={anyRunning.value || reopening.value}>
         Forget everything

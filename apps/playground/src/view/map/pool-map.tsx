@@ -87,7 +87,7 @@ export function PoolMap({ index, controller }: { index: number; controller: MapC
           pointed.value = null;
         }}
       >
-        <canvas ref={canvas} aria-hidden="true" />
+        <canvas ref={canvas} />
         <Rings index={index} controller={controller} />
         <Pointed index={index} controller={controller} slot={pointed.value} />
       </div>

@@ -1,6 +1,8 @@
 import type { ReusePolicy } from '@bufferwise/core-policy';
 import { compare, reopen } from '../../state/actions.ts';
 import { about, chosenPolicies, comparison, reopening } from '../../state/store.ts';
+import { ScrollRegion } from '../parts/scroll-region.tsx';
+import { Switch } from '../parts/switch.tsx';
 import { ComparisonView } from './comparison-view.tsx';
 
 const POLICIES: readonly ReusePolicy[] = ['required', 'optional', 'private'];
@@ -30,7 +32,7 @@ export function PoliciesPanel() {
         Each buffer of each layer has its own policy. <b>Required</b>: shared, and a match needs it. <b>Optional</b>: shared, and
         a match can do without it. <b>Private</b>: never shared; who needs it computes it.
       </p>
-      <div class="table-scroll" role="region" aria-label="Policies by layer and role" tabIndex={0}>
+      <ScrollRegion kind="table-scroll" label="Policies by layer and role">
         <table class="policy-table">
           <thead>
             <tr>
@@ -78,7 +80,7 @@ export function PoliciesPanel() {
             ))}
           </tbody>
         </table>
-      </div>
+      </ScrollRegion>
       <div class="row">
         <button type="button" class="button primary" onClick={compare} disabled={isComparing || reopening.value}>
           {isComparing ? 'Comparing …' : 'Compare'}
@@ -97,6 +99,12 @@ export function PoliciesPanel() {
           As the model has them
         </button>
       </div>
+      <Switch
+        label="Guess ahead: wrong guesses are taken back out of a private replay ring"
+        on={engine.settings.maxDrafts > 0}
+        disabled={reopening.value}
+        onChange={(on) => reopen({ maxDrafts: on ? 3 : 0, policies: {} })}
+      />
       <ComparisonView />
     </div>
   );

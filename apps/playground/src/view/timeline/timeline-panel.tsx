@@ -2,6 +2,7 @@ import { useComputed } from '@preact/signals';
 import type { JournalEntry, JournalKind } from '../../protocol/journal.ts';
 import { groups, journal } from '../../state/store.ts';
 import { conversationName, counted } from '../../story/names.ts';
+import { ScrollRegion } from '../parts/scroll-region.tsx';
 
 const LANES: readonly { readonly name: string; readonly kinds: readonly JournalKind[] }[] = [
   { name: 'Found', kinds: ['began', 'loaded'] },
@@ -47,7 +48,7 @@ export function TimelinePanel() {
           ))}
         </ul>
         <div class="lanes-scroll">
-          <svg width={width} height={LANES.length * LANE_HEIGHT}>
+          <svg width={width} height={LANES.length * LANE_HEIGHT} aria-hidden="true">
             {LANES.map(({ name }, lane) => (
               <line key={name} x1={0} x2="100%" y1={(lane + 0.5) * LANE_HEIGHT} y2={(lane + 0.5) * LANE_HEIGHT} class="lane" />
             ))}
@@ -59,9 +60,7 @@ export function TimelinePanel() {
                   cy={(mark.lane + 0.5) * LANE_HEIGHT + (at % 3) - 1}
                   r={radius(mark.amount)}
                   fill={mark.colour}
-                >
-                  <title>{mark.text}</title>
-                </circle>
+                />
               )),
             )}
           </svg>
@@ -69,7 +68,7 @@ export function TimelinePanel() {
       </div>
       <details>
         <summary>As a table</summary>
-        <div class="table-scroll" role="region" aria-label="Time line as a table" tabIndex={0}>
+        <ScrollRegion kind="table-scroll" label="Time line as a table">
           <table>
             <thead>
               <tr>
@@ -90,7 +89,7 @@ export function TimelinePanel() {
                 ))}
             </tbody>
           </table>
-        </div>
+        </ScrollRegion>
       </details>
     </section>
   );

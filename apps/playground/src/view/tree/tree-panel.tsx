@@ -1,21 +1,23 @@
 import { useComputed, useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { TreeFrame } from '../../protocol/tree-frame.ts';
 import { groups, selectedBlock, tree } from '../../state/store.ts';
 import { counted, listed } from '../../story/names.ts';
 import { type Run, treeRuns } from '../../tree/runs.ts';
+import { TreeItem } from './tree-item.tsx';
 
 /** Runs that are shown, of all levels. */
 const MAX_RUNS = 150;
-
-/** Blocks of a run that are listed, when it is open. */
+/** Blocks of a run that are listed when it is open, and that its strip has. */
 const MAX_BLOCKS = 400;
+const MAX_STRIP = 64;
 
 /** The radix tree: what was published, and where texts part. */
 export function TreePanel() {
   const runs = useComputed(() => (tree.value === null ? [] : treeRuns(tree.value)));
   const open = useSignal<ReadonlySet<number>>(new Set());
-  const box = useRef<HTMLUListElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const { value: shown } = tree;
   const { value: chosen } = selectedBlock;
   useEffect(() => {
@@ -26,137 +28,102 @@ export function TreePanel() {
     requestAnimationFrame(() => box.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }));
   }, [chosen]);
   if (shown === null || shown.numBlocks === 0) return <p class="quiet empty">Nothing is published yet: the tree is empty.</p>;
-  const left = { runs: MAX_RUNS };
+  let left = MAX_RUNS;
   const toggle = (id: number) => {
     const next = new Set(open.value);
     if (!next.delete(id)) next.add(id);
     open.value = next;
   };
-  const render = (run: Run, level: number) => {
-    if (left.runs-- <= 0) return null;
+  const render = (run: Run, level: number): ComponentChildren => {
+    if (left-- <= 0) return null;
+    const isOpen = open.value.has(run.id);
     return (
-      <RunItem
-        key={run.id}
-        run={run}
-        tree={shown}
-        level={level}
-        isOpen={open.value.has(run.id)}
-        toggle={toggle}
-        render={render}
-        open={open.value}
-      />
+      <RunItem key={run.id} run={run} tree={shown} level={level} isOpen={isOpen} toggle={() => toggle(run.id)}>
+        {run.children.map((child) => render(child, level + 1))}
+      </RunItem>
     );
   };
+  const items = runs.value.map((run) => render(run, 1));
   return (
     <div class="tree">
       <p class="quiet">
-        {counted(shown.numBlocks, 'block')} in {counted(runs.value.length, 'beginning')}. A line is text that nobody has left yet;
-        where texts part, it forks. The strips show which groups have a page of each block.
+        {counted(shown.numBlocks, 'block')} in {counted(runs.value.length, 'beginning')}. Where texts part, the tree forks. A
+        strip has a column for each block, and a row for each group that has a page of it.
       </p>
-      <ul role="tree" aria-label="Published blocks" ref={box} onKeyDown={(event) => moveFocus(event, box.current)}>
-        {runs.value.map((run) => render(run, 1))}
-      </ul>
-      {left.runs < 0 && <p class="quiet">More than {MAX_RUNS} runs: the rest is not shown.</p>}
+      <div role="tree" aria-label="Published blocks" ref={box}>
+        {items}
+      </div>
+      {left < 0 && <p class="quiet">More than {MAX_RUNS} runs: the rest is not shown.</p>}
     </div>
   );
 }
 
-function RunItem({
-  run,
-  tree: shown,
-  level,
-  isOpen,
-  toggle,
-  render,
-}: {
+interface RunProps {
   run: Run;
   tree: TreeFrame;
   level: number;
   isOpen: boolean;
-  open: ReadonlySet<number>;
-  toggle: (id: number) => void;
-  render: (run: Run, level: number) => preact.ComponentChildren;
-}) {
-  const text = textOf(run.blocks, shown);
+  toggle: () => void;
+  children: ComponentChildren;
+}
+
+function RunItem({ run, tree: shown, level, isOpen, toggle, children }: RunProps) {
   return (
-    <li
-      role="treeitem"
-      aria-level={level}
-      aria-expanded={isOpen}
-      aria-selected={false}
-      tabIndex={level === 1 ? 0 : -1}
-      class="run"
-      onClick={(event) => {
-        event.stopPropagation();
-        toggle(run.id);
-      }}
-    >
+    <TreeItem kind="run" level={level} isOpen={isOpen} choose={toggle}>
       <div class="run-line">
-        <q>{text}</q>
+        <q>{textOf(run.blocks, shown)}</q>
         <Strip run={run} tree={shown} />
         <small>
           {counted(run.blocks.length, 'block')}, {counted(run.numTokens, 'token')}
         </small>
       </div>
       {(isOpen || run.children.length > 0) && (
-        // biome-ignore lint/a11y/useSemanticElements: a group inside of a tree.
-        <ul role="group">
+        // biome-ignore lint/a11y/useSemanticElements: a group inside of a tree has no element of its own.
+        <div role="group">
           {isOpen &&
             run.blocks
               .slice(0, MAX_BLOCKS)
               .map((position) => <BlockItem key={shown.block[position]} position={position} tree={shown} level={level + 1} />)}
-          {run.children.map((child) => render(child, level + 1))}
-        </ul>
+          {children}
+        </div>
       )}
-    </li>
+    </TreeItem>
   );
 }
 
 function BlockItem({ position, tree: shown, level }: { position: number; tree: TreeFrame; level: number }) {
   const id = shown.block[position];
   const chosen = selectedBlock.value === id;
-  const names = groups.value.filter((group) => (shown.groups[position] >>> group.id) & 1);
+  const owners = groups.value.filter((group) => (shown.groups[position] >>> group.id) & 1);
+  const choose = () => {
+    selectedBlock.value = chosen ? null : id;
+  };
   return (
-    <li
-      role="treeitem"
-      aria-level={level}
-      aria-selected={chosen}
-      tabIndex={-1}
-      class="block"
-      onClick={(event) => {
-        event.stopPropagation();
-        selectedBlock.value = chosen ? null : id;
-      }}
-    >
+    <TreeItem kind="block" level={level} isChosen={chosen} choose={choose}>
       <span class="ordinal">{shown.ordinal[position]}</span>
       <span class="words">{shown.texts[position].replaceAll('\n', ' ')}</span>
-      <span class="dots" title={`Pages of ${listed(names.map(({ name }) => name.toLowerCase()))}`}>
-        {names.map((group) => (
+      <span class="dots" title={`Pages of ${listed(owners.map(({ name }) => name.toLowerCase()))}`}>
+        {owners.map((group) => (
           <i key={group.id} style={{ '--hue': `var(--hue-${group.id % 8})` }} />
         ))}
       </span>
-    </li>
+    </TreeItem>
   );
 }
 
 /** A row for each group, a column for each block. */
 function Strip({ run, tree: shown }: { run: Run; tree: TreeFrame }) {
-  const { value: all } = groups;
-  const columns = run.blocks.slice(0, 64);
+  const rows = groups.value.filter(({ policy }) => policy !== 'private');
+  const columns = run.blocks.slice(0, MAX_STRIP);
+  const [width, height] = [columns.length * 5, rows.length * 5];
   return (
-    <svg
-      class="strip"
-      viewBox={`0 0 ${columns.length * 5} ${all.length * 5}`}
-      width={columns.length * 5}
-      height={all.length * 5}
-      aria-hidden="true"
-    >
+    <svg class="strip" viewBox={`0 0 ${width} ${height}`} width={width} height={height} aria-hidden="true">
       {columns.map((position, x) =>
-        all.map(({ id }, y) =>
-          (shown.groups[position] >>> id) & 1 ? (
-            <rect key={`${position} ${id}`} x={x * 5} y={y * 5} width={4} height={4} rx={1} fill={`var(--hue-${id % 8})`} />
-          ) : null,
-        ),
+        rows.map(({ id }, y) => {
+          const isThere = (shown.groups[position] >>> id) & 1;
+          const fill = isThere ? `var(--hue-${id % 8})` : 'var(--cell-free)';
+          return <rect key={`${position} ${id}`} x={x * 5} y={y * 5} width={4} height={4} rx={1} fill={fill} />;
+        }),
       )}
     </svg>
   );
@@ -180,26 +147,4 @@ function findRun(runs: readonly Run[], shown: TreeFrame, block: number): Run | n
     waiting.push(...run.children);
   }
   return null;
-}
-
-/** Arrows go through the items that are shown; left and right close and open them, Enter chooses. */
-function moveFocus(event: KeyboardEvent, box: HTMLElement | null): void {
-  const items = [...(box?.querySelectorAll<HTMLElement>('[role="treeitem"]') ?? [])];
-  const at = items.indexOf(document.activeElement as HTMLElement);
-  if (at < 0) return;
-  const item = items[at];
-  const expanded = item.getAttribute('aria-expanded');
-  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
-  if (to !== undefined) {
-    event.preventDefault();
-    items[Math.min(items.length - 1, Math.max(0, to))].focus();
-  } else if (
-    event.key === 'Enter' ||
-    event.key === ' ' ||
-    (event.key === 'ArrowRight' && expanded === 'false') ||
-    (event.key === 'ArrowLeft' && expanded === 'true')
-  ) {
-    event.preventDefault();
-    item.click();
-  }
 }
