@@ -49,7 +49,9 @@ export async function tamper(store: PageStore, { key }: PageKey, change: (stored
 
 export async function removeDirectory(directory: string): Promise<void> {
   const root = await navigator.storage.getDirectory();
-  await root.removeEntry(directory, { recursive: true });
+  await root.removeEntry(directory, { recursive: true }).catch((error: DOMException) => {
+    if (error.name !== 'NotFoundError') throw error;
+  });
 }
 
 function ask(worker: Worker, message: Tampering): Promise<unknown> {
