@@ -93,15 +93,20 @@ export class PageIndex<Page extends IndexedPage = IndexedPage> {
 /** Times of use, of which each is later than the one before, also where the clock stands still or goes back. */
 export class UseTimes {
   readonly #now: () => number;
+  readonly #stepMs: number;
   #last = 0;
 
-  /** @param now milliseconds */
-  constructor(now: () => number) {
+  /**
+   * @param now milliseconds
+   * @param stepMs the least that lies between two times: what the medium can tell apart
+   */
+  constructor(now: () => number, stepMs: number) {
     this.#now = now;
+    this.#stepMs = stepMs;
   }
 
   next(): number {
-    this.#last = Math.max(this.#now(), Math.floor(this.#last) + 1);
+    this.#last = Math.max(this.#now(), this.#last + this.#stepMs);
     return this.#last;
   }
 
@@ -110,3 +115,6 @@ export class UseTimes {
     this.#last = Math.max(this.#last, usedAt);
   }
 }
+
+/** For media that keep times as float64: about four of its steps today. */
+export const FLOAT_STEP_MS = 1 / 1024;

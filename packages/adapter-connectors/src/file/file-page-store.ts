@@ -66,7 +66,7 @@ export class FilePageStore implements PageStore {
     this.folder = folder.root;
     this.#files = folder;
     this.#index = index;
-    this.#times = new UseTimes(now);
+    this.#times = new UseTimes(now, 1);
     this.isWritable = unlock !== null;
     this.#unlock = unlock ?? (async () => {});
   }

@@ -25,10 +25,3 @@ export interface OpfsHandle {
   flush(): void;
   close(): void;
 }
-
-/** There is no room, or none for this user: an answer and no error. */
-const NO_ROOM = new Set(['QuotaExceededError', 'NotAllowedError']);
-
-export function isNoRoom(error: unknown): boolean {
-  return NO_ROOM.has((error as { name?: string })?.name ?? '');
-}

@@ -2,7 +2,6 @@ import {
   CallGate,
   type CallOptions,
   checkPageKey,
-  interrupted,
   type ListOptions,
   type PageEntry,
   type PageKey,
@@ -11,8 +10,10 @@ import {
   type PageStoreStatistics,
   type PutOutcome,
 } from '@bufferwise/adapter-kit';
+import { entryPieces } from '../entry-pieces.ts';
 import { ConnectorError } from '../errors.ts';
 import { InFlight } from '../remote/in-flight.ts';
+import { untilAborted } from '../until-aborted.ts';
 import { checkOpfsOptions, OPFS_LIMITS, OPFS_SUPPORTS, type OpfsPagesOptions } from './direct-opfs-page-store.ts';
 import { MESSAGE_BYTES } from './protocol.ts';
 import { WorkerLink } from './worker-link.ts';
@@ -28,6 +29,8 @@ export interface OpfsPageStoreOptions extends OpfsPagesOptions {
 }
 
 const DEFAULT_START_MS = 30_000;
+
+const NEVER = new AbortController().signal;
 
 /** Messages with pages that are on their way to the worker or back, and their bytes. */
 const IN_FLIGHT = { maxRequests: 8, maxBytes: 4 * MESSAGE_BYTES };
@@ -88,7 +91,7 @@ export class OpfsPageStore implements PageStore {
   put(entries: readonly PageEntry[], options?: CallOptions): Promise<readonly PutOutcome[]> {
     return this.#call(options, async (signal) => {
       entries.forEach(checkPageKey);
-      const pieces = piecesOf(entries);
+      const pieces = entryPieces(entries, MESSAGE_BYTES);
       return (await Promise.all(pieces.map((piece) => this.#putPiece(piece, signal)))).flat();
     });
   }
@@ -110,21 +113,11 @@ export class OpfsPageStore implements PageStore {
     return this.#gate.close(() => this.#link.close());
   }
 
-  /** Runs a call until it is answered or its signal is aborted; what it has sent goes on. */
-  #call<T>(options: CallOptions | undefined, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return this.#gate.run(options, async () => {
-      const signal = options?.signal;
-      let answer: T | undefined;
-      const answered = call(signal ?? new AbortController().signal).then((value) => {
-        answer = value;
-      });
-      answered.catch(() => {});
-      await interrupted(answered, signal);
-      return answer as T;
-    });
+  #call<T>(options: CallOptions | undefined, call: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+    return this.#gate.run(options, () => untilAborted(options, call));
   }
 
-  #putPiece(piece: readonly PageEntry[], signal: AbortSignal): Promise<readonly PutOutcome[]> {
+  #putPiece(piece: readonly PageEntry[], signal: AbortSignal | undefined): Promise<readonly PutOutcome[]> {
     return this.#inFlight(bytesOf(piece), signal, () => {
       // The pages are their owner's: the worker gets copies, which move there.
       const entries = piece.map((entry) => ({ ...entry, bytes: entry.bytes.slice() }));
@@ -136,30 +129,15 @@ export class OpfsPageStore implements PageStore {
     });
   }
 
-  async #inFlight<T>(bytes: number, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
-    if (!(await this.#flight.enter(bytes, signal))) throw signal.reason;
+  async #inFlight<T>(bytes: number, signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
+    if (!(await this.#flight.enter(bytes, signal ?? NEVER))) throw signal?.reason;
     try {
-      signal.throwIfAborted();
+      signal?.throwIfAborted();
       return await call();
     } finally {
       this.#flight.leave(bytes);
     }
   }
-}
-
-/** Entries in pieces that go into a message each. */
-function piecesOf(entries: readonly PageEntry[]): PageEntry[][] {
-  const pieces: PageEntry[][] = [];
-  let bytes = Number.POSITIVE_INFINITY;
-  for (const entry of entries) {
-    if (bytes + entry.bytes.length > MESSAGE_BYTES) {
-      pieces.push([]);
-      bytes = 0;
-    }
-    pieces.at(-1)?.push(entry);
-    bytes += entry.bytes.length;
-  }
-  return pieces;
 }
 
 function bytesOf(entries: readonly PageEntry[]): number {

@@ -1,6 +1,6 @@
 import { type PageEntry, type PutOutcome, SEAL_BYTES, sealPage } from '@bufferwise/adapter-kit';
-import { PageIndex, UseTimes } from '../page-index.ts';
-import { isNoRoom } from './opfs-files.ts';
+import { isNoRoom } from '../no-room.ts';
+import { FLOAT_STEP_MS, PageIndex, UseTimes } from '../page-index.ts';
 import { pageOfRecord, recordBytes, sealedOfRecord } from './record.ts';
 import type { Segment, StoredPage } from './segment.ts';
 import type { SegmentFolder } from './segment-folder.ts';
@@ -45,7 +45,7 @@ export class SegmentedPages {
     this.#quotaBytes = quotaBytes;
     this.maxPageBytes = maxPageBytes;
     this.#index = new PageIndex(Math.floor(quotaBytes * LIVE_SHARE));
-    this.#times = new UseTimes(now);
+    this.#times = new UseTimes(now, FLOAT_STEP_MS);
   }
 
   /** Finds what lies in the folder, and lets go of what is beyond the quota. Rejects with what the browser says, with nothing left open. */

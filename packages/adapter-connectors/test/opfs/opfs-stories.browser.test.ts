@@ -2,8 +2,8 @@ import type { PageStore } from '@bufferwise/adapter-kit';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DirectOpfsPageStore } from '../../src/opfs/direct-opfs-page-store.ts';
 import { OpfsPageStore, type OpfsPageStoreOptions } from '../../src/opfs/opfs-page-store.ts';
+import { isPageOf, pageOf, seeded } from '../support/seeded-pages.ts';
 import type { FrameOrder } from './pages-frame.ts';
-import { isPageOf, pageOf, seeded } from './seeded-pages.ts';
 import { freshDirectory, pagesWorker, removeDirectory } from './stores.ts';
 
 const STORED = { status: 'stored' };

@@ -1,5 +1,5 @@
 import { OpfsPageStore } from '../../src/opfs/opfs-page-store.ts';
-import { pageOf } from './seeded-pages.ts';
+import { pageOf } from '../support/seeded-pages.ts';
 import { pagesWorker } from './stores.ts';
 
 /** A page of its own, in a frame, that keeps pages in the directory that it is told, and answers what became of them. */
