@@ -4,6 +4,10 @@ export default libraryConfig(
   {
     index: 'src/index.ts',
     'file-store': 'src/file/index.ts',
+    'browser-store': 'src/browser/index.ts',
+    'indexeddb-store': 'src/indexeddb/index.ts',
+    'opfs-store': 'src/opfs/index.ts',
+    'opfs-worker': 'src/opfs/worker.ts',
     'redis-store': 'src/redis/index.ts',
     's3-store': 'src/s3/index.ts',
     'unstorage-store': 'src/unstorage/index.ts',

@@ -1,7 +1,13 @@
 import { BufferwiseError } from '@bufferwise/core-policy';
 
 /** Why a store or a connector cannot be made. What happens to single pages is an answer and no error. */
-export type ConnectorErrorCode = 'store-locked' | 'invalid-option';
+export type ConnectorErrorCode =
+  | 'store-locked'
+  | 'invalid-option'
+  | 'no-opfs'
+  | 'no-indexeddb'
+  | 'no-browser-store'
+  | 'worker-lost';
 
 /** Something of this package was asked for what it cannot do. Nothing has changed. */
 export class ConnectorError extends BufferwiseError {

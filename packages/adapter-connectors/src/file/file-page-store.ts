@@ -15,7 +15,7 @@ import {
   sealPage,
 } from '@bufferwise/adapter-kit';
 import { ConnectorError } from '../errors.ts';
-import { type IndexedPage, PageIndex } from '../page-index.ts';
+import { type IndexedPage, PageIndex, UseTimes } from '../page-index.ts';
 import { lockFolder } from './folder-lock.ts';
 import { codeOf, type Fsync, PageFolder } from './page-folder.ts';
 
@@ -53,7 +53,7 @@ export class FilePageStore implements PageStore {
   readonly #gate = new CallGate(this.name);
   readonly #files: PageFolder;
   readonly #index: PageIndex;
-  readonly #now: () => number;
+  readonly #times: UseTimes;
   readonly #unlock: () => Promise<void>;
   /** What is written or removed under a key happens in the order of the calls. */
   readonly #turns = new Map<string, Promise<unknown>>();
@@ -61,13 +61,12 @@ export class FilePageStore implements PageStore {
   readonly #unnoted = new Map<string, IndexedPage>();
   readonly #notedAt = new WeakMap<IndexedPage, number>();
   readonly #counts = { hits: 0, misses: 0, damaged: 0, stored: 0, refused: 0, bytesRead: 0, bytesWritten: 0 };
-  #lastUse = 0;
 
   private constructor(folder: PageFolder, index: PageIndex, now: () => number, unlock: (() => Promise<void>) | null) {
     this.folder = folder.root;
     this.#files = folder;
     this.#index = index;
-    this.#now = now;
+    this.#times = new UseTimes(now, 1);
     this.isWritable = unlock !== null;
     this.#unlock = unlock ?? (async () => {});
   }
@@ -118,12 +117,7 @@ export class FilePageStore implements PageStore {
   }
 
   list(options?: ListOptions): Promise<PageList> {
-    return this.#gate.run(options, () => {
-      const after = options?.cursor ?? '';
-      const rest = [...this.#index.pages.keys()].filter((key) => key > after).sort();
-      const piece = rest.slice(0, this.limits.maxBatch);
-      return { keys: piece.map((key) => ({ key })), cursor: piece.length < rest.length ? (piece.at(-1) as string) : null };
-    });
+    return this.#gate.run(options, () => this.#index.piece(options?.cursor, this.limits.maxBatch));
   }
 
   statistics(): PageStoreStatistics {
@@ -143,7 +137,7 @@ export class FilePageStore implements PageStore {
     const found = (await this.#files.scan()).sort((a, b) => a.usedAt - b.usedAt || (a.key < b.key ? -1 : 1));
     for (const { key, bytes, usedAt } of found) {
       this.#add(key, bytes, usedAt);
-      this.#lastUse = Math.max(this.#lastUse, usedAt);
+      this.#times.seen(usedAt);
     }
     if (!this.isWritable) return;
     for (const [key] of this.#index.reserve(0) ?? []) await this.#files.remove(key);
@@ -181,7 +175,7 @@ export class FilePageStore implements PageStore {
     if (bytes.length > this.limits.maxPageBytes || size > this.#index.quotaBytes) return this.#refused('too-large');
     if (!this.isWritable) return this.#refused('full');
     const sealed = sealPage(key, bytes);
-    const usedAt = this.#useTime();
+    const usedAt = this.#times.next();
     const evicted = this.#index.reserve(size);
     if (evicted === null) return this.#refused('full');
     try {
@@ -228,7 +222,7 @@ export class FilePageStore implements PageStore {
 
   async #used(key: string, page: IndexedPage): Promise<void> {
     if (this.#index.get(key) !== page) return;
-    this.#index.touch(key, page, this.#useTime());
+    this.#index.touch(key, page, this.#times.next());
     if (!this.isWritable) return;
     if (page.usedAt - (this.#notedAt.get(page) ?? 0) < NOTE_EVERY_MS) {
       this.#unnoted.set(key, page);
@@ -237,12 +231,6 @@ export class FilePageStore implements PageStore {
     this.#unnoted.delete(key);
     this.#notedAt.set(page, page.usedAt);
     await this.#files.touch(key, page.usedAt);
-  }
-
-  /** Each use is later than the one before, also where the clock stands still or goes back. */
-  #useTime(): number {
-    this.#lastUse = Math.max(this.#now(), Math.floor(this.#lastUse) + 1);
-    return this.#lastUse;
   }
 
   #missed(): null {

@@ -1,7 +1,6 @@
 import {
   CallGate,
   type CallOptions,
-  checkPageKey,
   type ListOptions,
   openSealedPage,
   type PageEntry,
@@ -15,6 +14,7 @@ import {
   sealPage,
 } from '@bufferwise/adapter-kit';
 import { AwsClient } from 'aws4fetch';
+import { isPageKey } from '../is-page-key.ts';
 import type { BackoffOptions } from '../remote/backoff.ts';
 import { type CallTime, inTime } from '../remote/call-time.ts';
 import { InFlight } from '../remote/in-flight.ts';
@@ -336,16 +336,6 @@ async function statusOf(response: Response): Promise<number> {
 
 function urlOf(url: string): URL | undefined {
   return URL.canParse(url) ? new URL(url) : undefined;
-}
-
-/** A bucket may hold what others put there. */
-function isPageKey(key: PageKey): boolean {
-  try {
-    checkPageKey(key);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const hexOf = (bytes: ArrayBuffer) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -1,7 +1,6 @@
 import {
   CallGate,
   type CallOptions,
-  checkPageKey,
   type ListOptions,
   openSealedPage,
   type PageEntry,
@@ -15,6 +14,7 @@ import {
   SEAL_BYTES,
   sealPage,
 } from '@bufferwise/adapter-kit';
+import { isPageKey } from '../is-page-key.ts';
 import { type CallTime, inTime } from '../remote/call-time.ts';
 import { InFlight } from '../remote/in-flight.ts';
 import { PageCounts } from '../remote/page-counts.ts';
@@ -260,12 +260,7 @@ export class UnstoragePageStore implements PageStore {
   #nameOf(item: string): string | undefined {
     if (!item.startsWith(`${this.#base}:`) || !item.endsWith(ENDING)) return undefined;
     const key = item.slice(this.#base.length + 1, -ENDING.length);
-    try {
-      checkPageKey({ key });
-      return key;
-    } catch {
-      return undefined;
-    }
+    return isPageKey({ key }) ? key : undefined;
   }
 }
 

@@ -1,0 +1,8 @@
+/**
+ * Pages in the origin private file system of a browser.
+ *
+ * @packageDocumentation
+ */
+
+export { DirectOpfsPageStore, type OpfsPagesOptions } from './direct-opfs-page-store.ts';
+export { OpfsPageStore, type OpfsPageStoreOptions } from './opfs-page-store.ts';
