@@ -1,6 +1,7 @@
 import type { ReusePolicy } from '@bufferwise/core-policy';
 import { type MemoryFrame, NOTHING, type PoolAbout, SLOT_STATES } from '../protocol/memory-frame.ts';
 import type { ColourMode } from '../state/store.ts';
+import { conversationHueIndex } from '../story/names.ts';
 
 /** Places in the palette: eight hues, then what has no hue of its own. */
 export const NUM_HUES = 8;
@@ -42,7 +43,7 @@ export function writeCodes(frame: MemoryFrame, pool: PoolAbout, colouring: Colou
       if (mode === 'group') colour = group[at] === NOTHING ? NEUTRAL : group[at] % NUM_HUES;
       else if (mode === 'policy') colour = group[at] === NOTHING ? NEUTRAL : POLICY_COLOURS[policies[group[at]]];
       else if (mode === 'status') colour = STATE_COLOURS[state[at]];
-      else if (owner[at] !== NOTHING) colour = isOne(owners[at]) ? owner[at] % NUM_HUES : SHARED;
+      else if (owner[at] !== NOTHING) colour = isOne(owners[at]) ? conversationHueIndex(owner[at]) : SHARED;
     }
     const fresh = freshUntil !== null && freshUntil[at] > now ? FRESH : 0;
     out[slot] = fresh | (colour << COLOUR_SHIFT) | state[at];

@@ -49,7 +49,7 @@ const MIB = 2 ** 20;
 /** The least and the most that pages may take, and the step of the slider. Bytes. */
 export const MEMORY_RANGE = { least: 8 * MIB, most: 64 * MIB, step: 2 * MIB } as const;
 
-export const FIRST_SETTINGS: EngineSettings = { deviceBytes: 16 * MIB, hostBytes: 4 * MIB, maxDrafts: 3, policies: {} };
+export const FIRST_SETTINGS: EngineSettings = { deviceBytes: 12 * MIB, hostBytes: 4 * MIB, maxDrafts: 3, policies: {} };
 
 /** Everything that the page shows, by what it is. */
 export const phase: Signal<Phase> = signal<Phase>({ name: 'starting', what: 'Starting', share: 0 });

@@ -1,7 +1,24 @@
+/** Hues that the style sheet has. */
+const NUM_HUES = 8;
+
 /** What people call a conversation: A … Z, then A2 … */
 export function conversationName(id: number): string {
   const letter = String.fromCharCode(65 + (id % 26));
   return id < 26 ? letter : `${letter}${Math.floor(id / 26) + 1}`;
+}
+
+/** Its colour, as the style sheet has it. Groups take the hues from 0 on, conversations those from 4 on: few of both are told apart. */
+export function conversationHue(id: number): string {
+  return `var(--hue-${conversationHueIndex(id)})`;
+}
+
+export function conversationHueIndex(id: number): number {
+  return (id + 4) % NUM_HUES;
+}
+
+/** The colour of a group. */
+export function groupHue(id: number): string {
+  return `var(--hue-${id % NUM_HUES})`;
 }
 
 /** `1 page`, `2 pages`. */

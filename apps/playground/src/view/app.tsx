@@ -8,6 +8,18 @@ import { Starting } from './starting.tsx';
 import { TimelinePanel } from './timeline/timeline-panel.tsx';
 import { Trouble } from './trouble.tsx';
 
+/** On a narrow screen one part is seen at a time: the way to the others. */
+function Jumps() {
+  return (
+    <nav class="jumps" aria-label="Parts of the page">
+      <a href="#chat">Chat</a>
+      <a href="#map">Memory</a>
+      <a href="#timeline">Time line</a>
+      <a href="#side">Behind it</a>
+    </nav>
+  );
+}
+
 /** The page. */
 export function App() {
   const { value: now } = phase;
@@ -29,6 +41,7 @@ export function App() {
             <TimelinePanel />
           </div>
           <SidePanel />
+          <Jumps />
         </main>
       )}
     </>

@@ -1,5 +1,5 @@
 import { groups, statistics } from '../state/store.ts';
-import { bytesText, percentText } from '../story/names.ts';
+import { bytesText, groupHue, percentText } from '../story/names.ts';
 import { PolicyTag } from './parts/policy-tag.tsx';
 
 /** What each buffer group has done since the engine was made. */
@@ -39,7 +39,7 @@ export function GroupsPanel() {
         } = counts;
         const looked = reusedPages + missedPages;
         return (
-          <article key={groupId} class="card group" style={{ '--hue': `var(--hue-${groupId % 8})` }}>
+          <article key={groupId} class="card group" style={{ '--hue': groupHue(groupId) }}>
             <header>
               <h3>{group.name}</h3>
               <PolicyTag policy={group.policy} />

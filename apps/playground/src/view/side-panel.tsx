@@ -14,7 +14,7 @@ const TABS = [
 /** What is behind the picture: what happened, what is shared with whom, what it counts up to, and what decides about it. */
 export function SidePanel() {
   return (
-    <section class="panel side" aria-label="Behind the picture">
+    <section class="panel side" id="side" aria-label="Behind the picture">
       <Tabs label="Behind the picture" tabs={TABS} />
     </section>
   );

@@ -1,4 +1,5 @@
 import { anyRunning, sentences, stepping } from '../state/store.ts';
+import { conversationHue } from '../story/names.ts';
 import { ScrollRegion } from './parts/scroll-region.tsx';
 
 /** What happened, in plain words, the latest at the end. */
@@ -30,5 +31,5 @@ export function StoryPanel() {
 }
 
 function hueOf(conversation: number | undefined) {
-  return conversation === undefined ? undefined : { '--hue': `var(--hue-${conversation % 8})` };
+  return conversation === undefined ? undefined : { '--hue': conversationHue(conversation) };
 }

@@ -200,6 +200,8 @@ export class Session {
     } finally {
       conversation.end();
       this.#watcher.poke();
+      // What is kept for the next visit is read off the device behind the answer, and lets go of its pages then.
+      void this.#engine?.saved().then(() => this.#watcher.poke());
     }
   }
 

@@ -68,6 +68,7 @@ function Options() {
       <label>
         Answer
         <select
+          aria-label="Length of answers"
           value={maxNewTokens}
           onChange={({ currentTarget }) => {
             answerOptions.value = { ...answerOptions.value, maxNewTokens: Number(currentTarget.value) };
@@ -83,6 +84,7 @@ function Options() {
       <label>
         with
         <select
+          aria-label="Choice of words"
           value={temperature}
           onChange={({ currentTarget }) => {
             answerOptions.value = { ...answerOptions.value, temperature: Number(currentTarget.value) };

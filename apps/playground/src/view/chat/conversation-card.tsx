@@ -2,7 +2,7 @@ import type { Signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ask, branch, discard, stop } from '../../state/actions.ts';
 import { type ConversationView, isUnderWay, reopening } from '../../state/store.ts';
-import { conversationName } from '../../story/names.ts';
+import { conversationHue, conversationName } from '../../story/names.ts';
 import { Transcript } from './transcript.tsx';
 
 const STATE_TEXTS: Readonly<Record<ConversationView['state'], string>> = {
@@ -24,7 +24,7 @@ export function ConversationCard({ view: { value: view } }: { view: Signal<Conve
       class="card conversation"
       aria-label={`Conversation ${name}`}
       data-state={view.state}
-      style={{ '--hue': `var(--hue-${view.id % 8})` }}
+      style={{ '--hue': conversationHue(view.id) }}
     >
       <header>
         <h3>

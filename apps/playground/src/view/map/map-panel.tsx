@@ -3,8 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { NEUTRAL, POLICY_COLOURS, SHARED, STATE_COLOURS } from '../../map/cell-codes.ts';
 import { SLOT_STATES } from '../../protocol/memory-frame.ts';
 import { COLOUR_MODES, colourMode, conversations, frame, groups } from '../../state/store.ts';
-import { bytesText, conversationName } from '../../story/names.ts';
+import { bytesText, conversationHueIndex, conversationName } from '../../story/names.ts';
 import { Segments } from '../parts/segments.tsx';
+import { KeptPrefixes } from './kept-prefixes.tsx';
 import { MapController } from './map-controller.ts';
 import { MemoryControls } from './memory-controls.tsx';
 import { PoolMap } from './pool-map.tsx';
@@ -52,6 +53,7 @@ export function MapPanel() {
           </div>
         </div>
       ))}
+      <KeptPrefixes />
     </section>
   );
 }
@@ -101,7 +103,7 @@ function hues(mode: string): { name: string; colour: number }[] {
   if (mode === 'status')
     return SLOT_STATES.slice(1, 4).map((_, i) => ({ name: STATE_NAMES[i + 1], colour: STATE_COLOURS[i + 1] }));
   return [
-    ...[...conversations.value.keys()].map((id) => ({ name: conversationName(id), colour: id % 8 })),
+    ...[...conversations.value.keys()].map((id) => ({ name: conversationName(id), colour: conversationHueIndex(id) })),
     { name: 'several', colour: SHARED },
     { name: 'nobody', colour: NEUTRAL },
   ];

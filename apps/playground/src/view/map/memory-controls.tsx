@@ -18,6 +18,7 @@ export function MemoryControls() {
         </span>
         <input
           type="range"
+          aria-label="Device memory"
           min={MEMORY_RANGE.least}
           max={MEMORY_RANGE.most}
           step={MEMORY_RANGE.step}

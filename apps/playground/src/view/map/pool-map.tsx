@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { slotAt } from '../../map/cell-grid.ts';
 import { NOTHING } from '../../protocol/memory-frame.ts';
 import { frame, groups, selectedBlock } from '../../state/store.ts';
-import { bytesText } from '../../story/names.ts';
+import { bytesText, groupHue } from '../../story/names.ts';
 import { PolicyTag } from '../parts/policy-tag.tsx';
 import { describeSlot } from './describe-slot.ts';
 import type { MapController } from './map-controller.ts';
@@ -107,12 +107,13 @@ function PoolHead({ index }: { index: number }) {
       {policies.map((policy) => (
         <PolicyTag key={policy} policy={policy} />
       ))}
-      <span class="quiet">
-        {used.toLocaleString('en')} of {pool.numSlots.toLocaleString('en')} pages of {bytesText(pool.slotBytes)}
+      <span class="use">
+        {used.toLocaleString('en')} of {pool.numSlots.toLocaleString('en')}
       </span>
-      <div class="meter" style={{ '--hue': `var(--hue-${(first ?? 0) % 8})` }} aria-hidden="true">
+      <div class="meter" style={{ '--hue': groupHue(first ?? 0) }} aria-hidden="true">
         <div style={{ width: `${(100 * used) / Math.max(1, pool.numSlots)}%` }} />
       </div>
+      <small>{bytesText(pool.slotBytes)} each</small>
     </div>
   );
 }

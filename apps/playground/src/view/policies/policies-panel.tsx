@@ -1,144 +1,126 @@
 import type { ReusePolicy } from '@bufferwise/core-policy';
+import type { EngineAbout } from '../../protocol/about.ts';
 import { compare, reopen } from '../../state/actions.ts';
 import { about, chosenPolicies, comparison, reopening } from '../../state/store.ts';
-import { ScrollRegion } from '../parts/scroll-region.tsx';
 import { Switch } from '../parts/switch.tsx';
 import { ComparisonView } from './comparison-view.tsx';
+import { PolicySelect } from './policy-select.tsx';
 
-const POLICIES: readonly ReusePolicy[] = ['required', 'optional', 'private'];
+type Policies = Readonly<Record<string, ReusePolicy>>;
 
 /** A policy for each buffer, what it would cost, and how to have it. */
 export function PoliciesPanel() {
   const { value: engine } = about;
   if (engine === null) return null;
-  const roles = [...new Set(engine.layers.flatMap(({ buffers }) => buffers.map(({ role }) => role)))];
   const { value: chosen } = chosenPolicies;
-  const policyOf = (layerId: number, role: string): ReusePolicy => {
-    const own = role.startsWith('replay') ? 'private' : 'required';
-    return chosen[`${layerId}.${role}`] ?? own;
-  };
-  const choose = (layerIds: readonly number[], role: string, policy: ReusePolicy) => {
-    const next = { ...chosenPolicies.value };
-    for (const layerId of layerIds) next[`${layerId}.${role}`] = policy;
-    chosenPolicies.value = next;
-  };
-  const layersWith = (role: string) =>
-    engine.layers.filter(({ buffers }) => buffers.some((buffer) => buffer.role === role)).map(({ layerId }) => layerId);
-  const differs = JSON.stringify(inUse(chosen)) !== JSON.stringify(inUse(engine.settings.policies));
   const isComparing = comparison.value.state === 'running';
   return (
     <div class="policies">
       <p class="quiet">
-        Each buffer of each layer has its own policy. <b>Required</b>: shared, and a match needs it. <b>Optional</b>: shared, and
-        a match can do without it. <b>Private</b>: never shared; who needs it computes it.
+        Each buffer of each layer has a policy of its own. <b>Required</b>: shared, and a match needs it. <b>Optional</b>: shared,
+        and a match can do without it. <b>Private</b>: never shared; who needs it computes it.
       </p>
-      <ScrollRegion kind="table-scroll" label="Policies by layer and role">
-        <table class="policy-table">
-          <thead>
-            <tr>
-              <th scope="col">Layer</th>
-              {roles.map((role) => (
-                <th key={role} scope="col">
-                  {role.replaceAll('_', ' ')}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            <tr class="all">
-              <th scope="row">All layers</th>
-              {roles.map((role) => {
-                const policies = new Set(layersWith(role).map((layerId) => policyOf(layerId, role)));
-                return (
-                  <td key={role}>
-                    <PolicySelect
-                      label={`Policy of every ${role}`}
-                      value={policies.size === 1 ? [...policies][0] : null}
-                      onChange={(policy) => choose(layersWith(role), role, policy)}
-                    />
-                  </td>
-                );
-              })}
-            </tr>
-            {engine.layers.map(({ layerId, name, buffers }) => (
-              <tr key={layerId}>
-                <th scope="row">
-                  {layerId} <small>{name}</small>
-                </th>
-                {roles.map((role) => (
-                  <td key={role}>
-                    {buffers.some((buffer) => buffer.role === role) && (
-                      <PolicySelect
-                        label={`Policy of ${role} of layer ${layerId}`}
-                        value={policyOf(layerId, role)}
-                        onChange={(policy) => choose([layerId], role, policy)}
-                      />
-                    )}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </ScrollRegion>
+      <RolePolicies engine={engine} chosen={chosen} />
+      <details>
+        <summary>Layer by layer</summary>
+        <LayerPolicies engine={engine} chosen={chosen} />
+      </details>
       <div class="row">
         <button type="button" class="button primary" onClick={compare} disabled={isComparing || reopening.value}>
           {isComparing ? 'Comparing …' : 'Compare'}
         </button>
-        <button type="button" class="button" onClick={() => reopen({ policies: chosen })} disabled={!differs || reopening.value}>
-          {reopening.value ? 'Making an engine …' : 'Use these policies'}
-        </button>
         <button
           type="button"
           class="button"
-          onClick={() => {
-            chosenPolicies.value = {};
-          }}
-          disabled={Object.keys(chosen).length === 0}
+          onClick={() => reopen({ policies: chosen })}
+          disabled={sameChoice(chosen, engine.settings.policies) || reopening.value}
         >
-          As the model has them
+          {reopening.value ? 'Making an engine …' : 'Use these'}
+        </button>
+        <button type="button" class="button" onClick={() => choose({})} disabled={sameChoice(chosen, {})}>
+          Undo
         </button>
       </div>
+      <ComparisonView />
       <Switch
-        label="Guess ahead: wrong guesses are taken back out of a private replay ring"
+        label="Guess ahead: what was guessed wrongly is taken back out of a private replay ring"
         on={engine.settings.maxDrafts > 0}
         disabled={reopening.value}
         onChange={(on) => reopen({ maxDrafts: on ? 3 : 0, policies: {} })}
       />
-      <ComparisonView />
     </div>
   );
 }
 
-function PolicySelect({
-  label,
-  value,
-  onChange,
-}: {
-  label: string;
-  value: ReusePolicy | null;
-  onChange: (policy: ReusePolicy) => void;
-}) {
+interface ChoiceProps {
+  engine: EngineAbout;
+  chosen: Policies;
+}
+
+/** One choice for all buffers of a role. */
+function RolePolicies({ engine, chosen }: ChoiceProps) {
+  const buffers = engine.layers.flatMap(({ layerId, buffers: own }) => own.map(({ role }) => ({ layerId, role })));
+  const roles = [...new Set(buffers.map(({ role }) => role))];
   return (
-    <select
-      aria-label={label}
-      data-policy={value ?? 'mixed'}
-      value={value ?? ''}
-      onChange={({ currentTarget }) => onChange(currentTarget.value as ReusePolicy)}
-    >
-      {value === null && <option value="">mixed</option>}
-      {POLICIES.map((policy) => (
-        <option key={policy} value={policy}>
-          {policy}
-        </option>
-      ))}
-    </select>
+    <div class="choices">
+      {roles.map((role) => {
+        const alike = buffers.filter((buffer) => buffer.role === role);
+        const policies = new Set(alike.map(({ layerId }) => policyOf(chosen, layerId, role)));
+        return (
+          <PolicySelect
+            key={role}
+            name={role.replaceAll('_', ' ')}
+            label={`Policy of every ${role.replaceAll('_', ' ')}`}
+            value={policies.size === 1 ? [...policies][0] : null}
+            onChange={(policy) =>
+              choose({ ...chosen, ...Object.fromEntries(alike.map(({ layerId }) => [`${layerId}.${role}`, policy])) })
+            }
+          />
+        );
+      })}
+    </div>
   );
 }
 
-/** What differs from the model's own policies, in one order. */
-function inUse(policies: Readonly<Record<string, ReusePolicy>>): [string, ReusePolicy][] {
-  return Object.entries(policies)
-    .filter(([name, policy]) => policy !== (name.includes('replay') ? 'private' : 'required'))
-    .sort(([a], [b]) => (a < b ? -1 : 1));
+/** A choice for each buffer. */
+function LayerPolicies({ engine, chosen }: ChoiceProps) {
+  return (
+    <ul class="layers">
+      {engine.layers.map(({ layerId, name, buffers }) => (
+        <li key={layerId}>
+          <h4>
+            {layerId} <span class="quiet">{name}</span>
+          </h4>
+          <div class="choices">
+            {buffers.map(({ role }) => (
+              <PolicySelect
+                key={role}
+                name={role.replaceAll('_', ' ')}
+                label={`Policy of ${role.replaceAll('_', ' ')} of layer ${layerId}`}
+                value={policyOf(chosen, layerId, role)}
+                onChange={(policy) => choose({ ...chosen, [`${layerId}.${role}`]: policy })}
+              />
+            ))}
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function choose(policies: Policies): void {
+  chosenPolicies.value = policies;
+}
+
+/** What a buffer has without a choice: the engine keeps replay rings private. */
+const ownPolicy = (name: string): ReusePolicy => (name.includes('replay') ? 'private' : 'required');
+
+function policyOf(chosen: Policies, layerId: number, role: string): ReusePolicy {
+  const name = `${layerId}.${role}`;
+  return chosen[name] ?? ownPolicy(name);
+}
+
+/** Whether two choices come to the same. */
+function sameChoice(a: Policies, b: Policies): boolean {
+  return Object.keys({ ...a, ...b }).every((name) => (a[name] ?? ownPolicy(name)) === (b[name] ?? ownPolicy(name)));
 }

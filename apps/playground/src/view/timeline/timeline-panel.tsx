@@ -1,7 +1,7 @@
 import { useComputed } from '@preact/signals';
 import type { JournalEntry, JournalKind } from '../../protocol/journal.ts';
 import { groups, journal } from '../../state/store.ts';
-import { conversationName, counted } from '../../story/names.ts';
+import { conversationHue, conversationName, counted, groupHue } from '../../story/names.ts';
 import { ScrollRegion } from '../parts/scroll-region.tsx';
 
 const LANES: readonly { readonly name: string; readonly kinds: readonly JournalKind[] }[] = [
@@ -36,10 +36,10 @@ export function TimelinePanel() {
   const { value: shown } = looks;
   const width = Math.max(1, shown.length) * LOOK_WIDTH;
   return (
-    <section class="panel timeline" aria-labelledby="timeline-title">
+    <section class="panel timeline" id="timeline" aria-labelledby="timeline-title">
       <div class="panel-head">
         <h2 id="timeline-title">Time line</h2>
-        <span class="quiet">{shown.length === 0 ? 'Nothing has happened yet' : 'newest on the right; larger means more'}</span>
+        <span class="quiet">{shown.length === 0 ? 'Nothing has happened yet' : 'newest on the right; higher means more'}</span>
       </div>
       <div class="lanes" aria-hidden="true">
         <ul>
@@ -50,17 +50,18 @@ export function TimelinePanel() {
         <div class="lanes-scroll">
           <svg width={width} height={LANES.length * LANE_HEIGHT} aria-hidden="true">
             {LANES.map(({ name }, lane) => (
-              <line key={name} x1={0} x2="100%" y1={(lane + 0.5) * LANE_HEIGHT} y2={(lane + 0.5) * LANE_HEIGHT} class="lane" />
+              <line
+                key={name}
+                x1={0}
+                x2="100%"
+                y1={(lane + 1) * LANE_HEIGHT - 0.5}
+                y2={(lane + 1) * LANE_HEIGHT - 0.5}
+                class="lane"
+              />
             ))}
             {shown.map((marks, look) =>
-              marks.map((mark, at) => (
-                <circle
-                  key={`${look} ${at}`}
-                  cx={(look + 0.5) * LOOK_WIDTH}
-                  cy={(mark.lane + 0.5) * LANE_HEIGHT + (at % 3) - 1}
-                  r={radius(mark.amount)}
-                  fill={mark.colour}
-                />
+              barsOf(marks).map((bar, at) => (
+                <rect key={`${look} ${at}`} x={look * LOOK_WIDTH + 2} width={LOOK_WIDTH - 4} rx={2} {...bar} />
               )),
             )}
           </svg>
@@ -103,7 +104,7 @@ function marksOf(entry: JournalEntry): Mark[] {
       const { conversation, reusedTokens, promptTokens } = entry;
       if (reusedTokens === 0) return [];
       const text = `${conversationName(conversation)} found ${reusedTokens} of ${promptTokens} tokens`;
-      return [{ lane, colour: `var(--hue-${conversation % 8})`, amount: reusedTokens / 16, text }];
+      return [{ lane, colour: conversationHue(conversation), amount: reusedTokens / 16, text }];
     }
     case 'loaded':
       return [
@@ -122,13 +123,24 @@ function marksOf(entry: JournalEntry): Mark[] {
     case 'dropped': {
       const { groupId, numPages } = entry;
       const text = `${counted(numPages, 'page')} of ${groups.value[groupId]?.name ?? `group ${groupId}`}`;
-      return [{ lane, colour: `var(--hue-${groupId % 8})`, amount: numPages, text }];
+      return [{ lane, colour: groupHue(groupId), amount: numPages, text }];
     }
     default:
       return [];
   }
 }
 
-function radius(amount: number): number {
-  return Math.min(10, 2 + 1.1 * Math.sqrt(amount));
+/** One bar above the other in each lane: the more, the higher, and never higher than the lane. */
+function barsOf(marks: readonly Mark[]): { y: number; height: number; fill: string }[] {
+  return LANES.flatMap((_, lane) => {
+    const own = marks.filter((mark) => mark.lane === lane);
+    const heights = own.map(({ amount }) => 2 + 1.6 * Math.sqrt(amount));
+    const scale = Math.min(1, (LANE_HEIGHT - 3) / heights.reduce((sum, height) => sum + height, 0));
+    let y = (lane + 1) * LANE_HEIGHT - 1;
+    return own.map(({ colour }, i) => {
+      const height = scale * heights[i];
+      y -= height;
+      return { y, height: Math.max(1, height - 0.5), fill: colour };
+    });
+  });
 }

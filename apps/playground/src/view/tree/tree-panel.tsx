@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { TreeFrame } from '../../protocol/tree-frame.ts';
 import { groups, selectedBlock, tree } from '../../state/store.ts';
-import { counted, listed } from '../../story/names.ts';
+import { counted, groupHue, listed } from '../../story/names.ts';
 import { type Run, treeRuns } from '../../tree/runs.ts';
 import { TreeItem } from './tree-item.tsx';
 
@@ -104,7 +104,7 @@ function BlockItem({ position, tree: shown, level }: { position: number; tree: T
       <span class="words">{shown.texts[position].replaceAll('\n', ' ')}</span>
       <span class="dots" title={`Pages of ${listed(owners.map(({ name }) => name.toLowerCase()))}`}>
         {owners.map((group) => (
-          <i key={group.id} style={{ '--hue': `var(--hue-${group.id % 8})` }} />
+          <i key={group.id} style={{ '--hue': groupHue(group.id) }} />
         ))}
       </span>
     </TreeItem>
@@ -121,7 +121,7 @@ function Strip({ run, tree: shown }: { run: Run; tree: TreeFrame }) {
       {columns.map((position, x) =>
         rows.map(({ id }, y) => {
           const isThere = (shown.groups[position] >>> id) & 1;
-          const fill = isThere ? `var(--hue-${id % 8})` : 'var(--cell-free)';
+          const fill = isThere ? groupHue(id) : 'var(--cell-free)';
           return <rect key={`${position} ${id}`} x={x * 5} y={y * 5} width={4} height={4} rx={1} fill={fill} />;
         }),
       )}
