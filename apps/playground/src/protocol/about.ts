@@ -43,6 +43,8 @@ export interface EngineAbout {
   readonly numParameters: number;
   readonly tokensPerBlock: number;
   readonly settings: EngineSettings;
+  /** The least device memory that its pools can do with, bytes. */
+  readonly leastDeviceBytes: number;
   readonly layers: readonly LayerAbout[];
   /** Index = group id. */
   readonly groups: readonly GroupAbout[];

@@ -46,8 +46,8 @@ export type ColourMode = (typeof COLOUR_MODES)[number];
 
 const MIB = 2 ** 20;
 
-/** The least and the most that pages may take, and the step of the slider. Bytes. */
-export const MEMORY_RANGE = { least: 8 * MIB, most: 64 * MIB, step: 2 * MIB } as const;
+/** The most that pages may take, and the step of the slider. Bytes. */
+export const MEMORY_RANGE = { most: 32 * MIB, step: 2 * MIB } as const;
 
 export const FIRST_SETTINGS: EngineSettings = { deviceBytes: 12 * MIB, hostBytes: 4 * MIB, maxDrafts: 3, policies: {} };
 

@@ -77,7 +77,13 @@ export const PRESETS: readonly Preset[] = [
     id: 'crowd',
     title: 'Five strangers',
     shows: 'Nobody shares anything: five texts fill the pools side by side. Make the memory smaller and see who has to go.',
-    conversations: [[NANTUCKET], [WHITENESS], [SYMPHONY], [LEE_SHORE], [QUARTER_DECK]],
+    conversations: [
+      [[NANTUCKET, LEE_SHORE, SYMPHONY, WHITENESS].join(' ')],
+      [[WHITENESS, QUARTER_DECK, NANTUCKET, SYMPHONY].join(' ')],
+      [[SYMPHONY, NANTUCKET, QUARTER_DECK, LEE_SHORE].join(' ')],
+      [[LEE_SHORE, SYMPHONY, WHITENESS, QUARTER_DECK].join(' ')],
+      [[QUARTER_DECK, LEE_SHORE, NANTUCKET, WHITENESS].join(' ')],
+    ],
     firstAlone: false,
   },
 ];

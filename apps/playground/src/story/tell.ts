@@ -99,7 +99,8 @@ function tellAlone(entry: Exclude<JournalEntry, PageEntry>, groups: readonly Gro
         ? { text: `The device has ${bytesText(entry.deviceBytes)} for pages now.` }
         : {
             text: `The memory could not be made ${bytesText(entry.deviceBytes)}.`,
-            because: 'Conversations under way hold more pages than would be left. Stop them, or let them end.',
+            because:
+              'Conversations under way hold more pages than would be left: stop them, or let them end. Or every pool is as small as it can be.',
           };
     case 'cleared':
       return { text: 'Everything that could be shared was forgotten.' };

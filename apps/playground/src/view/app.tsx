@@ -25,9 +25,6 @@ export function App() {
   const { value: now } = phase;
   return (
     <>
-      <a class="skip" href="#chat">
-        Skip to the conversations
-      </a>
       <Header />
       <Notice />
       {now.name === 'unsupported' && <Trouble kind="unsupported" text={now.why} />}

@@ -10,6 +10,11 @@ export function Header() {
   const { value: engine } = about;
   return (
     <header class="top">
+      {phase.value.name === 'running' && (
+        <a class="skip" href="#chat">
+          Skip to the conversations
+        </a>
+      )}
       <div class="brand">
         <img src="./icon.svg" alt="" width="28" height="28" />
         <h1>

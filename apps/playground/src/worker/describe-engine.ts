@@ -1,6 +1,7 @@
 import type { KvCacheManager } from '@bufferwise/cache-manager';
 import type { Lifecycle, ReusePolicy } from '@bufferwise/core-policy';
 import type { HybridModel } from '@bufferwise/hybrid-engine';
+import { tierGranularity } from '@bufferwise/scratch-allocator';
 import type { BufferAbout, GroupAbout, LayerAbout } from '../protocol/about.ts';
 
 /** The buffer groups of a manager, with names that tell them apart. */
@@ -38,6 +39,12 @@ export function describeLayers(model: HybridModel, manager: KvCacheManager): Lay
       buffers: roles.map(({ role }) => ({ role, policy: policyOf.get(`${layerId}.${role}`) ?? 'required' })),
     };
   });
+}
+
+/** The least device memory that the pools of a manager can do with, bytes: each grows in steps of its own. */
+export function leastDeviceBytes({ layout }: KvCacheManager): number {
+  const numPools = layout.poolGroups.reduce((sum, { pools }) => sum + pools.length, 0);
+  return numPools * tierGranularity({ tier: 'device', quota: 1 });
 }
 
 function nameOf(lifecycle: Lifecycle, buffers: readonly BufferAbout[]): string {

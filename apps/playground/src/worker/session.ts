@@ -5,7 +5,7 @@ import { COMPARED_BEGINNING, COMPARED_ENDINGS } from '../story/passages.ts';
 import { runUnder } from './compare.ts';
 import { concatTokens } from './concat-tokens.ts';
 import { Conversation } from './conversation.ts';
-import { describeGroups, describeLayers } from './describe-engine.ts';
+import { describeGroups, describeLayers, leastDeviceBytes } from './describe-engine.ts';
 import { EventJournal } from './event-journal.ts';
 import { Gate } from './gate.ts';
 import { type KeptPrefixes, openKeptPrefixes } from './kept-prefixes.ts';
@@ -67,11 +67,18 @@ export class Session {
     for (const conversation of this.#conversations.values()) conversation.stop();
     await Promise.all(this.#answers);
     const engine = this.#requireEngine();
+    const before = this.#settings;
     await engine.saved();
     this.#watcher.watch(null);
     this.#engine = null;
     await engine.close();
-    await this.#start(settings);
+    try {
+      await this.#start(settings);
+    } catch (error) {
+      if (before === null) throw error;
+      this.#post({ type: 'notice', message: `The engine cannot be so: ${messageOf(error)}` });
+      await this.#start(before);
+    }
   }
 
   ask(order: Ask): void {
@@ -262,6 +269,7 @@ export class Session {
         numParameters: [...model.tensors.values()].reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0),
         tokensPerBlock: manager.layout.tokensPerBlock,
         settings: this.#settings,
+        leastDeviceBytes: leastDeviceBytes(manager),
         layers: describeLayers(model, manager),
         groups: describeGroups(manager),
         keeps: typeof kept === 'string' ? { kept: false, why: kept } : { kept: true },

@@ -120,7 +120,7 @@ function Composer({ id, name, running, begun }: { id: number; name: string; runn
         <button
           type="submit"
           class="button primary"
-          aria-label={`Send in ${name}`}
+          aria-label={`${begun && text.trim() === '' ? 'Continue' : 'Send'} in ${name}`}
           disabled={reopening.value || (text.trim() === '' && !begun)}
         >
           {begun && text.trim() === '' ? 'Continue' : 'Send'}

@@ -19,7 +19,7 @@ export function MemoryControls() {
         <input
           type="range"
           aria-label="Device memory"
-          min={MEMORY_RANGE.least}
+          min={about.value?.leastDeviceBytes}
           max={MEMORY_RANGE.most}
           step={MEMORY_RANGE.step}
           value={bytes}
