@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { serveFolder } from '../../apps/playground/serve/serve-folder.mjs';
 import { dependencies } from './dependencies.mjs';
-import { CommandError, indented, runPnpm } from './process.mjs';
-import { progress, say, strong } from './terminal.mjs';
+import { CommandError, runPnpm } from './process.mjs';
+import { indented, progress, say, strong } from './terminal.mjs';
 import { root } from './workspace.mjs';
 
 const PORT = 4173;

@@ -42,6 +42,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
         ))}
       </div>
       {tabs.map(({ id, content }) => (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a panel scrolls, and may hold nothing else that keys can reach.
         <div key={id} role="tabpanel" id={`panel-${id}`} aria-labelledby={`tab-${id}`} tabIndex={0} hidden={id !== chosen}>
           {id === chosen && content()}
         </div>
