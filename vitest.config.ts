@@ -60,7 +60,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: 'page',
-          expect: { poll: { timeout: 30_000 } },
+          expect: { poll: { timeout: 120_000 } },
           include: ['apps/playground/test/**/*.page.test.ts'],
           globalSetup: 'apps/playground/test/support/built-app.ts',
         },

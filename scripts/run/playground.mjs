@@ -15,6 +15,7 @@ export async function playground(args) {
   await step('build', async () => {
     const { code, output } = await runPnpm(['--filter', '@bufferwise/playground', 'run', 'build'], { capture: true });
     if (code !== 0) throw new CommandError(`The build failed:\n\n${indented(output)}`, code);
+    return {};
   });
   const { url } = await serveFolder(join(root, 'apps/playground/dist'), port).catch((error) => {
     if (error.code !== 'EADDRINUSE') throw error;

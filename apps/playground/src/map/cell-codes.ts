@@ -1,6 +1,6 @@
 import type { ReusePolicy } from '@bufferwise/core-policy';
 import { type MemoryFrame, NOTHING, type PoolAbout, SLOT_STATES } from '../protocol/memory-frame.ts';
-import type { ColourMode } from '../state/store.ts';
+import type { ColourMode } from '../state/colour-mode.ts';
 import { conversationHueIndex } from '../story/names.ts';
 
 /** Places in the palette: eight hues, then what has no hue of its own. */

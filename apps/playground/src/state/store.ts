@@ -5,6 +5,7 @@ import type { MemoryFrame } from '../protocol/memory-frame.ts';
 import type { AnswerOptions, ComparisonSide, StatisticsUpdate, TurnState } from '../protocol/messages.ts';
 import type { TreeFrame } from '../protocol/tree-frame.ts';
 import type { Sentence } from '../story/tell.ts';
+import type { ColourMode } from './colour-mode.ts';
 
 /** Where the page is. */
 export type Phase =
@@ -39,10 +40,6 @@ export type Comparison =
   | { readonly state: 'running'; readonly share: number }
   | { readonly state: 'failed'; readonly message: string }
   | { readonly state: 'done'; readonly before: ComparisonSide; readonly after: ComparisonSide; readonly sameText: boolean };
-
-/** What colours of the map say. */
-export const COLOUR_MODES = ['group', 'policy', 'conversation', 'status'] as const;
-export type ColourMode = (typeof COLOUR_MODES)[number];
 
 const MIB = 2 ** 20;
 

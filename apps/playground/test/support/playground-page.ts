@@ -10,7 +10,7 @@ import {
 import { expect, inject } from 'vitest';
 
 /** Milliseconds. A software device on a busy machine takes its time. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 
 /** A browser as people have it: with WebGPU, here on the software device. */
 export async function launchBrowser(): Promise<Browser> {
