@@ -54,14 +54,35 @@ describe.each(SCREENS)('a screen that is %s', (_, options) => {
     await at.isDone('C');
   });
 
+  test('loads less than 400 kB of script, and only from the address of the page', async () => {
+    const scripts = [...at.asked].filter((url) => url.endsWith('.js'));
+    // The page's, and the worker's.
+    expect(scripts.length).toBe(2);
+    let total = 0;
+    for (const script of scripts) {
+      const { headers } = await fetch(script, { headers: { 'accept-encoding': 'gzip' } });
+      expect(headers.get('content-encoding')).toBe('gzip');
+      total += Number(headers.get('content-length'));
+    }
+    expect(total).toBeGreaterThan(50_000);
+    expect(total).toBeLessThan(400_000);
+  });
+
   test('has nothing to be scrolled to sideways', async () => {
     const [content, window] = await at.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     expect(content).toBeLessThanOrEqual(window);
   });
 });
 
+/** The page in a browser that has no WebGPU. */
+async function withoutGpu(options: BrowserContextOptions): Promise<PlaygroundPage> {
+  const context = await browser.newContext(options);
+  await context.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));
+  return PlaygroundPage.open(context);
+}
+
 test('the theme follows the system, and then the person', async () => {
-  const at = await PlaygroundPage.open(await browser.newContext({ colorScheme: 'light' }));
+  const at = await withoutGpu({ colorScheme: 'light' });
   const theme = () => at.page.evaluate(() => document.documentElement.dataset.theme);
   expect(await theme()).toBe('light');
   await at.page.getByRole('button', { name: 'Theme: system' }).click();
@@ -71,35 +92,9 @@ test('the theme follows the system, and then the person', async () => {
   await at.close();
 });
 
-test('the first visit loads less than 400 kB of script, and only from the address of the page', async () => {
-  const context = await browser.newContext();
-  const scripts = new Set<string>();
-  context.on('request', (request) => {
-    if (new URL(request.url()).pathname.endsWith('.js')) scripts.add(request.url());
-  });
-  const at = await PlaygroundPage.open(context);
-  // The page's, and the worker's, which fetches the model when it runs.
-  await at.page
-    .getByRole('heading', { name: 'Compiling the kernels' })
-    .or(at.page.getByRole('heading', { name: 'Conversations' }))
-    .waitFor();
-  expect(scripts.size).toBe(2);
-  let total = 0;
-  for (const script of scripts) {
-    const { headers } = await fetch(script, { headers: { 'accept-encoding': 'gzip' } });
-    expect(headers.get('content-encoding')).toBe('gzip');
-    total += Number(headers.get('content-length'));
-  }
-  expect(total).toBeGreaterThan(50_000);
-  expect(total).toBeLessThan(400_000);
-  await at.close();
-});
-
 describe('without WebGPU the page says so, and what helps,', () => {
   test('where the browser has none', async () => {
-    const context = await browser.newContext();
-    await context.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));
-    const at = await PlaygroundPage.open(context);
+    const at = await withoutGpu({});
     await at.page.getByRole('heading', { name: 'This page needs WebGPU' }).waitFor();
     expect(await at.page.getByRole('alert').textContent()).toMatch(/does not offer WebGPU/);
     expect(await faults(at)).toEqual([]);

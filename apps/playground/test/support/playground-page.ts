@@ -22,6 +22,8 @@ export class PlaygroundPage {
   readonly page: Page;
   /** Whatever the console says that is no plain talk, and every address that was asked besides the app's own. */
   readonly problems: string[] = [];
+  /** Every address that was asked. */
+  readonly asked = new Set<string>();
 
   private constructor(page: Page) {
     this.page = page;
@@ -31,6 +33,7 @@ export class PlaygroundPage {
     });
     page.on('pageerror', (error) => this.problems.push(`uncaught: ${error.message}`));
     page.on('request', (request) => {
+      this.asked.add(request.url());
       if (!request.url().startsWith(inject('playgroundUrl'))) this.problems.push(`asked elsewhere: ${request.url()}`);
     });
   }

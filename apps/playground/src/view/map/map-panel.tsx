@@ -82,7 +82,7 @@ function Legend() {
           {name}
         </li>
       ))}
-      <li class="apart">
+      <li>
         <i class="state-locked" />
         in use now
       </li>

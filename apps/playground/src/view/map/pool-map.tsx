@@ -104,9 +104,11 @@ function PoolHead({ index }: { index: number }) {
   return (
     <div class="pool-head">
       <h4>{nameOf(index)}</h4>
-      {policies.map((policy) => (
-        <PolicyTag key={policy} policy={policy} />
-      ))}
+      <span class="tags">
+        {policies.map((policy) => (
+          <PolicyTag key={policy} policy={policy} />
+        ))}
+      </span>
       <span class="use">
         {used.toLocaleString('en')} of {pool.numSlots.toLocaleString('en')}
       </span>
