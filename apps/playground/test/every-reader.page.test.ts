@@ -49,6 +49,7 @@ describe.each(SCREENS)('a screen that is %s', (_, options) => {
     expect(await page.getByRole('tab', { name: 'Tree' }).getAttribute('aria-selected')).toBe('true');
     await page.getByRole('button', { name: 'New', exact: true }).focus();
     await page.keyboard.press('Enter');
+    await page.getByLabel('Say something in C').and(page.locator(':focus')).waitFor();
     await page.keyboard.type('Call me Ishmael.');
     await page.keyboard.press('Enter');
     await at.isDone('C');

@@ -12,11 +12,6 @@ export interface EngineSettings {
   readonly policies: Readonly<Record<string, ReusePolicy>>;
 }
 
-export interface BufferAbout {
-  readonly layerId: number;
-  readonly role: string;
-}
-
 /** One buffer group: what it is called, and what a page of it holds. */
 export interface GroupAbout {
   readonly id: number;
@@ -25,8 +20,6 @@ export interface GroupAbout {
   readonly holds: string;
   readonly policy: ReusePolicy;
   readonly kind: 'attention' | 'ssm';
-  readonly windowSize: number | null;
-  readonly buffers: readonly BufferAbout[];
 }
 
 export interface LayerAbout {

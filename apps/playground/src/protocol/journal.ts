@@ -13,7 +13,7 @@ export type JournalEntry = { readonly at: number } & (
   | { readonly kind: 'stopped'; readonly conversation: number }
   | { readonly kind: 'failed'; readonly conversation: number; readonly message: string }
   /** Pages of blocks became reusable. */
-  | { readonly kind: 'stored'; readonly groupId: number; readonly tier: number; readonly numPages: number }
+  | { readonly kind: 'stored'; readonly groupId: number; readonly numPages: number }
   /** Pages left the device to make room: so many for a colder tier, the rest for good. */
   | { readonly kind: 'evicted'; readonly groupId: number; readonly numPages: number; readonly kept: number }
   /** Pages came back to the device. */

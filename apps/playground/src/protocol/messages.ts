@@ -1,4 +1,4 @@
-import type { PageCounts, PoolGroupStatistics } from '@bufferwise/cache-manager';
+import type { PageCounts } from '@bufferwise/cache-manager';
 import type { ReusePolicy } from '@bufferwise/core-policy';
 import type { GenerationReport } from '@bufferwise/hybrid-engine';
 import type { EngineAbout, EngineSettings } from './about.ts';
@@ -61,7 +61,6 @@ export interface GroupCounts {
 
 export interface StatisticsUpdate {
   readonly groups: readonly GroupCounts[];
-  readonly pools: readonly PoolGroupStatistics[];
   readonly promptTokens: number;
   readonly hitTokens: number;
   readonly numSteps: number;
@@ -71,14 +70,12 @@ export interface StatisticsUpdate {
 
 /** What two requests on one beginning came to under some policies. */
 export interface ComparisonSide {
-  readonly policies: Readonly<Record<string, ReusePolicy>>;
   /** Bytes on the device that others can reuse, after the first request. */
   readonly leftBytes: number;
   /** The most bytes on the device at any token of both. */
   readonly peakBytes: number;
   readonly first: GenerationReport;
   readonly second: GenerationReport;
-  readonly text: string;
 }
 
 /** What the worker tells the page. */

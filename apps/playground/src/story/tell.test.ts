@@ -10,8 +10,6 @@ const group = (id: number, name: string, policy: GroupAbout['policy'] = 'require
   policy,
   holds: '',
   kind: 'attention',
-  windowSize: null,
-  buffers: [],
 });
 const groups = [group(0, 'Mamba state'), group(1, 'Replay ring', 'private'), group(2, 'Full attention')];
 const texts = (...entries: JournalEntry[]) => tell(entries, groups).map(({ text }) => text);
@@ -41,10 +39,10 @@ test('a beginning without a match says that everything is read', () => {
 test('pages of several groups that shared a fate are one sentence', () => {
   expect(
     texts(
-      { at: 1, kind: 'stored', groupId: 0, tier: 0, numPages: 1 },
-      { at: 1, kind: 'stored', groupId: 2, tier: 0, numPages: 3 },
+      { at: 1, kind: 'stored', groupId: 0, numPages: 1 },
+      { at: 1, kind: 'stored', groupId: 2, numPages: 3 },
       { at: 2, kind: 'answered', conversation: 0, report },
-      { at: 2, kind: 'stored', groupId: 2, tier: 0, numPages: 1 },
+      { at: 2, kind: 'stored', groupId: 2, numPages: 1 },
     ),
   ).toEqual([
     '1 page of mamba state and 4 pages of full attention can be shared from now on.',

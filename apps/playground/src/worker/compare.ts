@@ -40,8 +40,7 @@ export async function runUnder(
     const leftBytes = usedBytes(engine);
     const second = await ask(prompts.endings[1]);
     const tokens = [...first.tokens, ...second.tokens];
-    const text = model.tokenizer.decode(second.tokens);
-    return { policies, leftBytes, peakBytes, first: first.report, second: second.report, text, tokens };
+    return { leftBytes, peakBytes, first: first.report, second: second.report, tokens };
   } finally {
     await engine.close();
   }

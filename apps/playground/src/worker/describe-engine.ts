@@ -1,8 +1,8 @@
 import type { KvCacheManager } from '@bufferwise/cache-manager';
-import type { Lifecycle, ReusePolicy } from '@bufferwise/core-policy';
+import type { BufferId, Lifecycle, ReusePolicy } from '@bufferwise/core-policy';
 import type { HybridModel } from '@bufferwise/hybrid-engine';
 import { tierGranularity } from '@bufferwise/scratch-allocator';
-import type { BufferAbout, GroupAbout, LayerAbout } from '../protocol/about.ts';
+import type { GroupAbout, LayerAbout } from '../protocol/about.ts';
 
 /** The buffer groups of a manager, with names that tell them apart. */
 export function describeGroups(manager: KvCacheManager): GroupAbout[] {
@@ -17,8 +17,6 @@ export function describeGroups(manager: KvCacheManager): GroupAbout[] {
       holds: holdsOf(buffers),
       policy: lifecycle.policy,
       kind: lifecycle.kind,
-      windowSize: lifecycle.kind === 'attention' ? lifecycle.windowSize : null,
-      buffers,
     };
   });
 }
@@ -47,12 +45,12 @@ export function leastDeviceBytes({ layout }: KvCacheManager): number {
   return numPools * tierGranularity({ tier: 'device', quota: 1 });
 }
 
-function nameOf(lifecycle: Lifecycle, buffers: readonly BufferAbout[]): string {
+function nameOf(lifecycle: Lifecycle, buffers: readonly BufferId[]): string {
   if (lifecycle.kind === 'ssm') return buffers.every(({ role }) => role.startsWith('replay')) ? 'Replay ring' : 'Recurrent state';
   return lifecycle.windowSize === null ? 'Full attention' : `Window of ${lifecycle.windowSize}`;
 }
 
-function holdsOf(buffers: readonly BufferAbout[]): string {
+function holdsOf(buffers: readonly BufferId[]): string {
   const roles = [...new Set(buffers.map(({ role }) => role.replaceAll('_', ' ')))];
   const layers = [...new Set(buffers.map(({ layerId }) => layerId))];
   return `${roles.join(' and ')} of ${layers.length === 1 ? 'layer' : 'layers'} ${layers.join(', ')}`;

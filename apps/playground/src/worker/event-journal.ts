@@ -12,7 +12,7 @@ export interface Counters {
 }
 
 /**
- * Collects what happens until somebody takes it. What became reusable comes from events, one entry for each group and tier; what left, moved
+ * Collects what happens until somebody takes it. What became reusable comes from events, one entry for each group; what left, moved
  * or came back is counted, as the difference between two looks at the counters.
  */
 export class EventJournal implements KvEventSink {
@@ -21,8 +21,8 @@ export class EventJournal implements KvEventSink {
   treeChanged = true;
   readonly #now: () => number;
   #entries: JournalEntry[] = [];
-  /** Pages by `group tier`. */
-  #stored = new Map<string, number>();
+  /** Pages by group. What was stored in a colder tier was on the device before. */
+  #stored = new Map<number, number>();
   #last: Counters | null = null;
 
   /** @param now milliseconds, never falling */
@@ -37,9 +37,8 @@ export class EventJournal implements KvEventSink {
   push(events: readonly KvEvent[]): void {
     this.treeChanged = true;
     for (const event of events) {
-      if (event.type !== 'stored') continue;
-      const key = `${event.groupId} ${event.tier}`;
-      this.#stored.set(key, (this.#stored.get(key) ?? 0) + event.blocks.length);
+      if (event.type !== 'stored' || event.tier > 0) continue;
+      this.#stored.set(event.groupId, (this.#stored.get(event.groupId) ?? 0) + event.blocks.length);
     }
   }
 
@@ -52,10 +51,7 @@ export class EventJournal implements KvEventSink {
 
   /** Everything since the last time, in the order in which it is told best: what came in, what became reusable, who had to go. */
   take(counters: Counters): JournalEntry[] {
-    for (const [key, numPages] of this.#stored) {
-      const [groupId, tier] = key.split(' ').map(Number);
-      this.note({ kind: 'stored', groupId, tier, numPages });
-    }
+    for (const [groupId, numPages] of this.#stored) this.note({ kind: 'stored', groupId, numPages });
     this.#stored.clear();
     this.#noteDifferences(counters);
     this.#last = counters;

@@ -9,7 +9,7 @@ test('an open gate lets everybody through', async () => {
 
 test('while stepping, each step lets everybody who waits take one turn', async () => {
   const gate = new Gate();
-  gate.stepping = true;
+  gate.setStepping(true);
   const turns: string[] = [];
   const walk = async (name: string) => {
     for (let turn = 0; turn < 2; turn++) await gate.through(async () => turns.push(name), signal);
@@ -20,14 +20,14 @@ test('while stepping, each step lets everybody who waits take one turn', async (
   gate.step();
   await vi.waitUntil(() => turns.length === 2);
   expect(turns).toEqual(['a', 'b']);
-  gate.stepping = false;
+  gate.setStepping(false);
   await Promise.all(walks);
   expect(turns).toEqual(['a', 'b', 'a', 'b']);
 });
 
 test('whoever gives up does not wait for a step', async () => {
   const gate = new Gate();
-  gate.stepping = true;
+  gate.setStepping(true);
   const controller = new AbortController();
   const seen = gate.through(async () => controller.signal.aborted, controller.signal);
   controller.abort();

@@ -10,11 +10,8 @@ export class Gate {
   #alone: Promise<void> | null = null;
   #emptied: (() => void) | null = null;
 
-  get stepping(): boolean {
-    return this.#stepping;
-  }
-
-  set stepping(stepping: boolean) {
+  /** Whether everybody waits for a `step` from now on. */
+  setStepping(stepping: boolean): void {
     this.#stepping = stepping;
     if (!stepping) this.step();
   }

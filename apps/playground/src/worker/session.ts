@@ -102,7 +102,7 @@ export class Session {
   }
 
   setPace(stepping: boolean): void {
-    this.#gate.stepping = stepping;
+    this.#gate.setStepping(stepping);
   }
 
   step(): void {

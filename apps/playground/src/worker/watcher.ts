@@ -6,13 +6,14 @@ import { takeTreeFrame } from './take-tree-frame.ts';
 
 export type Post = (report: Report, transfer?: Transferable[]) => void;
 
-/** Milliseconds between two looks: as many as a screen shows, and never more than a fifth of the worker's time. */
-const LEAST_PAUSE_MS = 1000 / 60;
-const PAUSE_FACTOR = 4;
+/** Milliseconds from look to look at least: as many as a screen shows, and never more than two fifths of the worker's time. */
+const LEAST_INTERVAL_MS = 1000 / 60;
+const INTERVAL_PER_COST = 2.5;
 /** Milliseconds between two looks at the tree, whose texts have to be written out. */
 const TREE_PAUSE_MS = 200;
 
-const LIMITS = { maxBlocks: 20_000, maxPages: 65_536 };
+const MAX_PAGES = 65_536;
+const MAX_BLOCKS = 20_000;
 
 /** Looks at an engine's memory after something has happened, and posts what it saw. */
 export class Watcher {
@@ -50,7 +51,7 @@ export class Watcher {
     if (engine === null) return;
     const started = performance.now();
     const withTree = this.#journal.treeChanged && started >= this.#treeNotBefore;
-    const snapshot = engine.manager.inspect({ ...LIMITS, tokens: withTree });
+    const snapshot = engine.manager.inspect({ maxPages: MAX_PAGES, maxBlocks: withTree ? MAX_BLOCKS : 0, tokens: withTree });
     const coldGroupIds = engine.manager.layout.coldPoolGroups.map(({ lifecycleIds }) => lifecycleIds);
     const { frame, buffer } = takeMemoryFrame(snapshot, coldGroupIds, this.#sequence++);
     this.#post({ type: 'frame', frame }, [buffer]);
@@ -61,8 +62,7 @@ export class Watcher {
       this.#post({ type: 'tree', tree });
     }
     this.#postCounts(engine);
-    const ended = performance.now();
-    this.#notBefore = ended + Math.max(LEAST_PAUSE_MS, PAUSE_FACTOR * (ended - started));
+    this.#notBefore = started + Math.max(LEAST_INTERVAL_MS, INTERVAL_PER_COST * (performance.now() - started));
     if (this.#journal.treeChanged) this.#lookAgain();
   }
 
@@ -85,7 +85,6 @@ export class Watcher {
           missedSnapshots,
           counts,
         })),
-        pools: engine.storage(),
         promptTokens: statistics.requests.promptTokens,
         hitTokens: statistics.requests.hitTokens,
         numSteps: engine.costs.numSteps,

@@ -13,8 +13,10 @@ declare module 'vitest' {
 /** Builds the app from the source as it is now, and serves it while the tests of this project run. */
 export default async function serveBuiltApp(project: TestProject): Promise<() => Promise<void>> {
   const root = join(import.meta.dirname, '../..');
-  await build({ root, configFile: join(root, 'vite.config.ts'), logLevel: 'warn' });
-  const server = await serveFolder(join(root, 'dist'));
+  // Apart from what is served to people at the same time.
+  const outDir = join(root, 'node_modules/.cache/tested');
+  await build({ root, configFile: join(root, 'vite.config.ts'), logLevel: 'error', build: { outDir, emptyOutDir: true } });
+  const server = await serveFolder(outDir);
   project.provide('playgroundUrl', server.url);
   return server.close;
 }

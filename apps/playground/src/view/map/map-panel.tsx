@@ -4,7 +4,7 @@ import { NEUTRAL, POLICY_COLOURS, SHARED, STATE_COLOURS } from '../../map/cell-c
 import { SLOT_STATES } from '../../protocol/memory-frame.ts';
 import { COLOUR_MODES } from '../../state/colour-mode.ts';
 import { colourMode, conversations, frame, groups } from '../../state/store.ts';
-import { bytesText, conversationHueIndex, conversationName } from '../../story/names.ts';
+import { bytesText, conversationHueIndex, conversationName, counted } from '../../story/names.ts';
 import { Segments } from '../parts/segments.tsx';
 import { KeptPrefixes } from './kept-prefixes.tsx';
 import { MapController } from './map-controller.ts';
@@ -45,7 +45,7 @@ export function MapPanel() {
       {tiers.map((tier) => (
         <div key={tier} class="tier">
           <h3>
-            {tier === 0 ? 'On the device' : 'In host memory'} <TierUse tier={tier} />
+            {TIER_NAMES[pools.find((pool) => pool.tier === tier)?.medium ?? 'device']} <TierUse tier={tier} />
           </h3>
           <div class="pools">
             {pools.map((pool, index) =>
@@ -54,9 +54,15 @@ export function MapPanel() {
           </div>
         </div>
       ))}
+      <Omitted />
       <KeptPrefixes />
     </section>
   );
+}
+
+function Omitted() {
+  const omitted = frame.value?.omitted ?? 0;
+  return omitted === 0 ? null : <p class="quiet">{counted(omitted, 'page')} more are not shown.</p>;
 }
 
 function TierUse({ tier }: { tier: number }) {
@@ -69,6 +75,8 @@ function TierUse({ tier }: { tier: number }) {
     </small>
   );
 }
+
+const TIER_NAMES = { device: 'On the device', host: 'In host memory', disk: 'On the disk' } as const;
 
 const STATE_NAMES = ['free', 'in use now', 'held by who waits', 'anybody may reuse it', 'scratch'];
 

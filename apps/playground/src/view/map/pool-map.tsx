@@ -103,19 +103,21 @@ function PoolHead({ index }: { index: number }) {
   const policies = [...new Set(pool.groupIds.map((id) => groups.value[id]?.policy).filter((policy) => policy !== undefined))];
   return (
     <div class="pool-head">
-      <h4>{nameOf(index)}</h4>
-      <span class="tags">
+      <div>
+        <h4>{nameOf(index)}</h4>
         {policies.map((policy) => (
           <PolicyTag key={policy} policy={policy} />
         ))}
-      </span>
-      <span class="use">
-        {used.toLocaleString('en')} of {pool.numSlots.toLocaleString('en')}
-      </span>
-      <div class="meter" style={{ '--hue': groupHue(first ?? 0) }} aria-hidden="true">
-        <div style={{ width: `${(100 * used) / Math.max(1, pool.numSlots)}%` }} />
+        <span class="use">
+          {used.toLocaleString('en')} of {pool.numSlots.toLocaleString('en')}
+        </span>
       </div>
-      <small>{bytesText(pool.slotBytes)} each</small>
+      <div>
+        <div class="meter" style={{ '--hue': groupHue(first ?? 0) }} aria-hidden="true">
+          <div style={{ width: `${(100 * used) / Math.max(1, pool.numSlots)}%` }} />
+        </div>
+        <small>{bytesText(pool.slotBytes)} each</small>
+      </div>
     </div>
   );
 }

@@ -53,7 +53,7 @@ export function TreePanel() {
       <div role="tree" aria-label="Published blocks" ref={box}>
         {items}
       </div>
-      {left < 0 && <p class="quiet">More than {MAX_RUNS} runs: the rest is not shown.</p>}
+      {(left < 0 || shown.omitted > 0) && <p class="quiet">There is more than can be shown.</p>}
     </div>
   );
 }
