@@ -47,7 +47,7 @@ export default defineConfig({
         ...common,
         plugins: [wgsl, browserWebGpu, chromium],
         // They are modules as they are. Found late, in a worker, they would have the tests loaded anew.
-        optimizeDeps: { exclude: ['@noble/hashes', 'idb'] },
+        optimizeDeps: { exclude: ['@huggingface/tokenizers', '@noble/hashes', 'idb'] },
         test: {
           ...patience,
           name: 'browser',

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePorts } from '@bufferwise-internal/services';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { buildCommand } from './support/build-command.ts';
 
@@ -74,7 +75,22 @@ describe('bufferwise demo', () => {
     );
     expect(stdout).toContain('Every answer is the same, token by token, with reuse and without.');
     expect(stdout).toMatch(/│ B with reuse +│ +550 │ +545 │ +145 │ +545 │ +5 │/);
+    expect(stdout).toContain('From the store came 544 of 551 prompt tokens (state: 544, window 128: 144, full attention: 544).');
+    expect(stdout).toMatch(/First token after \d+ ms\. The first process, which began with nothing, took \d+ ms\./);
+    expect(stdout).toContain('It answered the same, token by token.');
     expect(code).toBe(0);
+  });
+
+  it('fails when the second process finds nothing, and says so', async () => {
+    const [port] = await freePorts(1);
+    const address = `redis://127.0.0.1:${port}`;
+    const { code, stdout, stderr } = await bufferwise('demo', '--max-new-tokens', '2', '--json', '--store', address);
+    const { passed, secondProcess, withReuse } = JSON.parse(stdout);
+    expect([code, passed, secondProcess.reusedTokens]).toEqual([1, false, 0]);
+    expect(secondProcess.tokens).toEqual(withReuse[0].tokens);
+    expect(stderr).toBe(
+      `bufferwise demo: --store ${address} cannot be reached, or does not let this login in: prompts are computed without it\n`,
+    );
   });
 });
 
@@ -135,6 +151,32 @@ describe('bufferwise generate --store', () => {
     expect(second.tokens).toEqual(first.tokens);
     // The last whole block before the last token at which a state was kept.
     expect([second.reusedTokens, second.computedTokens]).toEqual([64, 6]);
+  });
+
+  it('says once that a server is down, names no password, and answers all the same', async () => {
+    const [port] = await freePorts(1);
+    const prompt = { ids: Array.from({ length: 70 }, (_, i) => (i * 7) % 90) };
+    const file = await promptsFile('down.jsonl', [prompt, prompt]);
+    const store = `redis+cluster://me:hunter2@127.0.0.1:${port}`;
+    const flags = ['--model', GRANITE, '--prompts', file, '--max-new-tokens', '2', '--json'];
+    const { code, stdout, stderr } = await bufferwise('generate', ...flags, '--store', store, '--store-near', '1MiB');
+    expect(code).toBe(0);
+    expect(stderr).toBe(
+      `bufferwise generate: --store redis+cluster://127.0.0.1:${port} cannot be reached, or does not let this login in: prompts are computed without it\n`,
+    );
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).computedTokens),
+    ).toEqual([70, 1]);
+  });
+
+  it('says what is wrong with an address, and names no password', async () => {
+    const file = await promptsFile('stored.jsonl', [{ ids: [1, 2, 3] }]);
+    const outcome = await bufferwise('generate', '--prompts', file, '--store', 'redis://me:hunter2@a:x');
+    expectOneClearError(outcome, /--store: host 1 of the redis address is none; write HOST:PORT/, 2);
+    expect(outcome.stderr).not.toContain('hunter2');
   });
 
   it('says what is wrong with a folder that cannot be used', async () => {

@@ -82,6 +82,11 @@ describe('exit code 2, and one line, for', () => {
     ['an unknown shell', 'completion tcsh', /unknown shell "tcsh"/],
     ['prompts that are missing', 'generate', /--prompts/],
     ['policies that are none', 'generate --prompts p --policies value', /--policies has "value"/],
+    ['an encoding of no store', 'generate --prompts p --store-int8', /--store-int8 is about a store; say which one/],
+    ['an action that is none', 'prefix show f.bwprefix', /unknown action "show"; there are export, inspect, import/],
+    ['an export of nothing', 'prefix export f.bwprefix', /export takes --prompts/],
+    ['an import to nowhere', 'prefix import f.bwprefix', /import takes --store/],
+    ['a salt that is none', 'prefix import f.bwprefix --store d --salt 18446744073709551616', /--salt is "18446744073709551616"/],
   ])('%s', async (_, line, message) => {
     const outcome = await bufferwise(line);
     expect(outcome.told).toMatch(message);
@@ -103,6 +108,18 @@ describe('exit code 1, and one line, for', () => {
     expect(outcome.told).toMatch(message);
     expect(isOneLine(outcome), outcome.told).toBe(true);
     expect(outcome.code).toBe(1);
+  });
+
+  it('a prefix file that is not there, and one that is none', async () => {
+    for (const action of ['inspect', 'import --store d'])
+      expect((await bufferwise(`prefix ${action} nowhere.bwprefix`)).told).toBe(
+        'bufferwise prefix: cannot read nowhere.bwprefix: ENOENT\n',
+      );
+    const path = join(folder, 'odd.bwprefix');
+    await writeFile(path, 'BWPREFIX, it says');
+    const outcome = await bufferwise(`prefix inspect ${path}`);
+    expect(outcome).toMatchObject({ code: 1, printed: '' });
+    expect(outcome.told).toMatch(/^bufferwise prefix: the prefix file does not begin as one/);
   });
 
   it('a trace of no known format, and one with a broken line', async () => {
@@ -229,8 +246,9 @@ describe('bufferwise completion', () => {
   };
 
   it('offers commands, options and their words to bash', async () => {
-    expect(await complete('')).toEqual(['plan', 'replay', 'generate', 'demo', 'doctor', 'completion', '--help']);
-    expect(await complete('p')).toEqual(['plan']);
+    expect(await complete('')).toEqual(['plan', 'replay', 'generate', 'prefix', 'demo', 'doctor', 'completion', '--help']);
+    expect(await complete('p')).toEqual(['plan', 'prefix']);
+    expect(await complete('prefix', 'i')).toEqual(['inspect', 'import']);
     expect(await complete('plan', '--va')).toEqual(['--variant']);
     expect(await complete('plan', '--variant', '')).toEqual(['whole', 'split']);
     expect(await complete('plan', 'gemma')).toEqual(['gemma-2-9b', 'gemma-3-4b']);

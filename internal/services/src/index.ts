@@ -11,4 +11,5 @@ export { hasServer } from './has-server.ts';
 export { RedisCluster } from './redis-cluster.ts';
 export { redisCommand } from './redis-command.ts';
 export { RedisProcess } from './redis-process.ts';
+export { SmallDisk } from './small-disk.ts';
 export { until } from './until.ts';

@@ -6,6 +6,13 @@
 
 export { type Clock, systemClock } from './clock.ts';
 export { type ComposedStore, type ComposedStoreOptions, composedStore, type StoreFaults } from './composed/composed-store.ts';
+export {
+  type EncodedStore,
+  type EncodedStoreOptions,
+  type EncodedStoreStatistics,
+  encodedStore,
+} from './encoding/encoded-store.ts';
+export type { PageEncoding } from './encoding/page-codec.ts';
 export type {
   AdmissionOptions,
   BudgetOptions,
@@ -16,3 +23,4 @@ export type { ConnectorStatistics, GroupCounts } from './engine/connector-statis
 export { goodPrefix } from './engine/good-prefix.ts';
 export { PageStoreConnector } from './engine/page-store-connector.ts';
 export { ConnectorError, type ConnectorErrorCode } from './errors.ts';
+export { NearPageStore, type NearPageStoreOptions } from './near/near-page-store.ts';

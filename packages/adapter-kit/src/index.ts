@@ -24,10 +24,12 @@ export type {
   KvConnector,
   KvConnectorSupports,
   Lookup,
+  PageBuffer,
+  PageNumbers,
   StepOrders,
   StepReport,
 } from './connector/kv-connector.ts';
-export { affinityOf, PageNames, wholeBlockKeys } from './connector/page-names.ts';
+export { affinityOf, arrangementOf, PageNames, wholeBlockKeys } from './connector/page-names.ts';
 export { blocksToLoad, blocksToSave, type LoadablePrefix, longestLoad, slotOfBlock } from './connector/pages-to-move.ts';
 // Consumers: model parts that read and write pages
 export { blocksCross, checkLayout } from './consumer/check-layout.ts';

@@ -6,6 +6,9 @@ import { DEMO_MODEL_FOLDER, readEngineModel } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
 import { readPrompts } from '../input/prompts-file.ts';
+import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
+import { parseStoreAddress } from '../store/store-address.ts';
+import { STORE_ARGS, storeChoice } from '../store/store-args.ts';
 import { progressBar } from '../terminal/progress-bar.ts';
 
 /** Answers prompts in order, greedy, in one process with one cache. */
@@ -40,10 +43,12 @@ export const generate = defineCommand({
     },
     store: {
       type: 'string',
-      description: 'Folder that prefixes are kept in and found in, also by the next process; made when it is missing',
-      valueHint: 'DIR',
+      description:
+        'Where prefixes are kept and found, also by the next process: a folder, redis://HOST:PORT (several between commas: a cluster), s3://BUCKET',
+      valueHint: 'DIR|ADDRESS',
     },
-    'store-memory': { type: 'string', description: 'Bytes that the folder may take', valueHint: 'SIZE', default: '1GiB' },
+    ...STORE_ARGS,
+    ...STORE_ENCODING_ARGS,
     json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },
   },
   examples: [
@@ -57,6 +62,10 @@ export const generate = defineCommand({
       line: 'bufferwise generate --prompts prompts.jsonl --store ~/.cache/bufferwise/prefixes',
     },
     {
+      what: 'Share prefixes with other machines through a cluster of Valkey or Redis',
+      line: 'bufferwise generate --prompts prompts.jsonl --store redis://10.0.0.1:6379,10.0.0.2:6379 --store-near 256MiB',
+    },
+    {
       what: 'What each prompt reused, for scripts',
       line: 'bufferwise generate --prompts prompts.jsonl --json | jq .reusedTokens',
     },
@@ -65,16 +74,25 @@ export const generate = defineCommand({
     const maxNewTokens = wholeNumber('max-new-tokens', given['max-new-tokens'], { min: 1, max: 1_000_000 });
     const deviceBytes = memoryBytes(given.memory, given['memory-mib']);
     const maxDrafts = wholeNumber('drafts', given.drafts, { min: 0, max: 64 });
+    const encoding = storeEncoding(given);
     const policies = given.policies === undefined ? undefined : parsePolicies(given.policies);
+    const address = given.store === undefined ? undefined : parseStoreAddress(given.store);
+    const choice = storeChoice(given);
     const model = await readEngineModel(given.model ?? DEMO_MODEL_FOLDER);
     const prompts = await readPrompts(given.prompts, model.tokenizer);
-    const quotaBytes = byteSize('store-memory', given['store-memory']);
     const { device } = await openDevice();
     const bar = progressBar(terminal);
     let store: PrefixStore | undefined;
     let engine: HybridEngine | undefined;
+    const tellTrouble = () => {
+      const words = store?.trouble();
+      if (words === undefined) return;
+      bar.clear();
+      terminal.tell(`bufferwise generate: ${words}\n`);
+    };
     try {
-      if (given.store !== undefined) store = await openPrefixStore(given.store, quotaBytes, model);
+      if (address !== undefined) store = await openPrefixStore(address, choice, model, encoding);
+      tellTrouble();
       const speculation = maxDrafts === 0 ? undefined : { maxDrafts };
       engine = await HybridEngine.create({ model, device, cache: { deviceBytes, policies }, speculation, outside: store });
       for (const [index, prompt] of prompts.entries()) {
@@ -91,12 +109,15 @@ export const generate = defineCommand({
           recomputedTokens: report.recomputedTokens,
           draftedTokens: report.draftedTokens,
           acceptedDrafts: report.acceptedDrafts,
+          firstTokenMs: report.timeToFirstTokenMs,
           groups: report.groups.map(({ groupId, policy, reusedTokens }) => ({ group: groupId, policy, reusedTokens })),
         };
+        tellTrouble();
         bar.clear();
         terminal.print(given.json ? `${JSON.stringify(line)}\n` : `${model.tokenizer.decode(prompt)}${text}\n\n`);
       }
       await engine.saved();
+      tellTrouble();
       return 0;
     } finally {
       bar.clear();

@@ -3,6 +3,7 @@ import type { Lifecycle } from '@bufferwise/core-policy';
 import Table from 'cli-table3';
 import type { Colors } from '../terminal/terminal.ts';
 import type { DemoResult } from './run-requests.ts';
+import type { SecondAnswer } from './second-process.ts';
 
 /** The demo's one table: what each request was spared, group by group, and what it cost, with reuse and without. */
 export function reportTable(
@@ -47,11 +48,12 @@ export function reportTable(
 }
 
 /** Whether two runs of a request answered the same tokens. */
-export function isSameText(a: DemoResult, b: DemoResult): boolean {
+export function isSameText(a: Pick<SecondAnswer, 'tokens'>, b: Pick<SecondAnswer, 'tokens'>): boolean {
   return a.tokens.length === b.tokens.length && a.tokens.every((token, i) => token === b.tokens[i]);
 }
 
-function describeLifecycle(lifecycle: Lifecycle): string {
+/** In as few words as a head of a column has room for. */
+export function describeLifecycle(lifecycle: Lifecycle): string {
   if (lifecycle.kind === 'ssm') return 'state';
   if (lifecycle.windowSize === null) return 'full attention';
   return `window ${lifecycle.windowSize}`;

@@ -1,11 +1,11 @@
-import type { GenerationReport, HybridEngine } from '@bufferwise/hybrid-engine';
+import type { GenerationReport, HybridEngine, TextTokenizer } from '@bufferwise/hybrid-engine';
 
 /** One request of the demo, and what it left behind. */
 export interface DemoResult {
   name: string;
   tokens: number[];
   report: GenerationReport;
-  /** Pages in the pools with the request's last token: its own, and what earlier ones published. */
+  /** Pages in the pools, at most while the request ran: its own, and what earlier ones published. */
   pages: number;
   /** Bytes of these pages. */
   bytes: number;
@@ -39,6 +39,11 @@ export interface DemoOptions {
   observer: DemoObserver;
   /** Ends the run between two tokens. */
   signal: AbortSignal;
+}
+
+/** Token ids of the first request. */
+export function firstPrompt(tokenizer: TextTokenizer, { shared, endingA }: DemoTexts): Uint32Array {
+  return concat(tokenizer.encode(shared), tokenizer.encode(endingA));
 }
 
 /** Three requests one after the other: A, B on the same beginning, and a second turn of A. */
@@ -80,7 +85,9 @@ async function answer(
       observer.ends();
       return { name, tokens, report: next.value, ...memory };
     }
-    memory = memoryInUse(engine);
+    // With its last token a request has let go of what nobody else may use.
+    const now = memoryInUse(engine);
+    if (now.bytes > memory.bytes) memory = now;
     tokens.push(next.value.token);
     observer.says(decoder.push(next.value.token));
   }

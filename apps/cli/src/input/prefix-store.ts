@@ -1,26 +1,38 @@
-import { PageStoreConnector } from '@bufferwise/adapter-connectors';
-import { FilePageStore } from '@bufferwise/adapter-connectors/file-store';
+import { type PageEncoding, PageStoreConnector } from '@bufferwise/adapter-connectors';
 import { type EngineModel, modelFingerprint, type OutsideOptions } from '@bufferwise/hybrid-engine';
-import { CliError } from '../cli-error.ts';
+import { openPageStore, type PageStoreChoice } from '../store/open-page-store.ts';
+import type { StoreAddress } from '../store/store-address.ts';
 
-/** Prefixes of one model in a folder. */
+/** Prefixes of one model in a store. */
 export interface PrefixStore extends OutsideOptions {
+  readonly connector: PageStoreConnector;
+  /** Says what is wrong with the store, when something is; the first time only. */
+  trouble(): string | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Opens a folder that prefixes are kept in, for an engine with this model.
+ * Opens a store that prefixes are kept in, for an engine with this model.
  *
- * @throws {CliError} when the folder cannot be used: another process has it, or it may not be written
+ * @throws {CliError} when the store cannot be used: another process has the folder, it may not be written, a bucket has no keys
  */
-export async function openPrefixStore(folder: string, quotaBytes: number, model: EngineModel): Promise<PrefixStore> {
-  const store = await FilePageStore.open(folder, { quotaBytes }).catch((error: Error) => {
-    throw new CliError(`--store ${folder} cannot be used: ${error.message}`);
-  });
-  const connector = new PageStoreConnector(store);
+export async function openPrefixStore(
+  address: StoreAddress,
+  choice: PageStoreChoice,
+  model: EngineModel,
+  encoding?: PageEncoding,
+): Promise<PrefixStore> {
+  const { store, trouble } = await openPageStore(address, choice);
+  const connector = new PageStoreConnector(store, { encoding });
+  let wasTold = false;
   return {
     connector,
     modelFingerprint: modelFingerprint(model),
+    trouble() {
+      const words = wasTold ? undefined : trouble();
+      wasTold ||= words !== undefined;
+      return words;
+    },
     async close() {
       await connector.close();
       await store.close();

@@ -2,7 +2,7 @@
 _bufferwise() {
   local word="${COMP_WORDS[COMP_CWORD]}" words=""
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words="plan replay generate demo doctor completion --help"
+    words="plan replay generate prefix demo doctor completion --help"
   else
     case "${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD - 1]}" in
       "plan --memory") words="" ;;
@@ -42,16 +42,28 @@ _bufferwise() {
       "generate --drafts") words="" ;;
       "generate --store") words="" ;;
       "generate --store-memory") words="" ;;
+      "generate --store-near") words="" ;;
+      "prefix --model") words="" ;;
+      "prefix --prompts") words="" ;;
+      "prefix --prompt") words="" ;;
+      "prefix --encoding") words="compressed plain int8" ;;
+      "prefix --salt") words="" ;;
+      "prefix --store") words="" ;;
+      "prefix --store-memory") words="" ;;
+      "prefix --store-near") words="" ;;
+      "prefix --memory") words="" ;;
       "demo --model") words="" ;;
       "demo --max-new-tokens") words="" ;;
       "demo --memory") words="" ;;
       "demo --memory-mib") words="" ;;
+      "demo --store") words="" ;;
       *)
         case "${COMP_WORDS[1]}" in
           plan) words="--memory --tokens-per-block --variant --kv-dtype --state-dtype --replay-tokens --lengths --typical --prefill-chunk --scratch --json --svg --help llama-3.1-8b mistral-7b-v0.1 phi-3-mini-4k qwen3-8b gemma-2-9b gemma-3-4b gpt-oss-20b jamba-v0.1 nemotron-h-8b granite-4.0-h-small qwen3-next-80b-a3b falcon-h1-7b mamba2-2.7b deepseek-v3 deepseek-v3.2" ;;
           replay) words="--format --memory --host --mix --model --variant --policies --eviction --tokens-per-block --running --snapshot-every --rebalance --compare --requests --skip --max-prompt --json --svg --html --help" ;;
-          generate) words="--model --prompts --max-new-tokens --memory --memory-mib --policies --drafts --store --store-memory --json --help" ;;
-          demo) words="--model --max-new-tokens --memory --memory-mib --json --help" ;;
+          generate) words="--model --prompts --max-new-tokens --memory --memory-mib --policies --drafts --store --store-memory --store-near --store-compress --store-int8 --json --help" ;;
+          prefix) words="--model --prompts --prompt --encoding --salt --store --store-memory --store-near --store-compress --store-int8 --memory --verify --json --help export inspect import" ;;
+          demo) words="--model --max-new-tokens --memory --memory-mib --store --json --help" ;;
           doctor) words="--json --help" ;;
           completion) words="--json --help bash zsh fish" ;;
         esac ;;

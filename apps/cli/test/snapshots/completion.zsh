@@ -6,7 +6,8 @@ _bufferwise() {
     'plan:What a cache for a model takes: groups, bytes a token, requests that fit, what split policies buy'
     'replay:Serve a trace of requests on a cache without bytes: hit rates, evictions, traffic between tiers'
     'generate:Answer prompts in order, each reusing what the earlier ones left in the cache'
-    'demo:Three requests on a hybrid model, with reuse and without, and what it saved'
+    'prefix:Carry the prepared prefix of a prompt in a file: export it, inspect it, import it elsewhere'
+    'demo:Three requests on a hybrid model, with reuse and without, and a second process that goes on from the first'
     'doctor:What will work on this machine, and how to mend the rest'
     'completion:Print a script that completes commands and options in your shell'
   )
@@ -65,17 +66,38 @@ _bufferwise() {
         '--memory-mib[The same in MiB; goes before --memory]:memory-mib:' \
         '--policies[Reuse policies  auto, or ROLE=POLICY between commas; else as the model has them]:policies:' \
         '--drafts[Tokens to guess ahead from what was said before; changes no answer]:drafts:' \
-        '--store[Folder that prefixes are kept in and found in, also by the next process; made when it is missing]:store:_files' \
-        '--store-memory[Bytes that the folder may take]:store-memory:' \
+        '--store[Where prefixes are kept and found, also by the next process  a folder, redis //HOST PORT (several between commas  a cluster), s3 //BUCKET]:store:_files' \
+        '--store-memory[Bytes that a folder may take]:store-memory:' \
+        '--store-near[Bytes of pages kept in memory before the store]:store-near:' \
+        '--store-compress[Compress pages in the store; changes no answer]' \
+        '--store-int8[Keep keys and values in 8 bits in the store, compressed  answers may differ a little]' \
         '--json[Print one JSON object for each prompt instead of text]' \
         '--help[What the command does, with examples]' \
         '*:file:_files' ;;
+    prefix)
+      _arguments \
+        '--model[Whose prefix  a GGUF file, or a folder with config.json, tokenizer.json and model.safetensors; else the demo model]:model:_files' \
+        '--prompts[export  prompts, one a line, {"text"  …} or {"ids"   … }]:prompts:_files' \
+        '--prompt[export  which of them, counted from 1]:prompt:' \
+        '--encoding[export  how the file keeps pages]:encoding:(compressed plain int8)' \
+        '--salt[Whole number that keeps tenants apart; of the export, and the same of the import]:salt:' \
+        '--store[A folder or an address, as of generate. export  looked into first, and what is computed is kept there; import  where the prefix goes]:store:_files' \
+        '--store-memory[Bytes that a folder may take]:store-memory:' \
+        '--store-near[Bytes of pages kept in memory before the store]:store-near:' \
+        '--store-compress[Compress pages in the store; changes no answer]' \
+        '--store-int8[Keep keys and values in 8 bits in the store, compressed  answers may differ a little]' \
+        '--memory[Memory for all pages]:memory:' \
+        '--verify[inspect  read the whole file, and check every page]' \
+        '--json[Print one JSON object]' \
+        '--help[What the command does, with examples]' \
+        '*: :{ compadd -- export inspect import; _files }' ;;
     demo)
       _arguments \
         '--model[Folder of a model like the demo model, which is the default]:model:_files' \
         '--max-new-tokens[Tokens to generate for each request]:max-new-tokens:' \
         '--memory[Memory for all pages]:memory:' \
         '--memory-mib[The same in MiB; goes before --memory]:memory-mib:' \
+        '--store[What both processes keep prefixes in, as of generate; else a folder that goes with the demo]:store:_files' \
         '--json[Print one JSON object instead of the story]' \
         '--help[What the command does, with examples]' \
         '*:file:_files' ;;

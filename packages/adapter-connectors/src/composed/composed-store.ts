@@ -58,6 +58,7 @@ class StoreChain implements ComposedStore {
   readonly name: string;
   readonly supports: PageStoreSupports;
   readonly limits: PageStoreLimits;
+  readonly exact: boolean;
   readonly #gate: CallGate;
   readonly #stores: readonly PageStore[];
   readonly #write: 'through' | 'back';
@@ -86,6 +87,7 @@ class StoreChain implements ComposedStore {
       persistent: write === 'through' ? far.supports.persistent : every('persistent'),
       shared: every('shared'),
     };
+    this.exact = stores.every(({ exact }) => exact !== false);
     this.limits = {
       maxBatch: Math.min(...stores.map(({ limits }) => limits.maxBatch)),
       maxPageBytes: Math.min(...stores.map(({ limits }) => limits.maxPageBytes)),

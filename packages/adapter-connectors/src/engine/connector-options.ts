@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../clock.ts';
+import type { PageEncoding } from '../encoding/page-codec.ts';
 import { ConnectorError } from '../errors.ts';
 
 /** What is worth keeping. */
@@ -39,6 +40,8 @@ export interface PageStoreConnectorOptions {
   readonly admission?: AdmissionOptions;
   readonly budget?: BudgetOptions;
   readonly timeouts?: TimeoutOptions;
+  /** Keeps pages encoded, as `encodedStore` does, by the layout that is registered. Default: as they are. */
+  readonly encoding?: PageEncoding;
   /** Default: that of this machine. */
   readonly clock?: Clock;
 }
@@ -49,6 +52,7 @@ export interface ConnectorSettings {
   readonly admission: Required<AdmissionOptions>;
   readonly budget: Required<BudgetOptions>;
   readonly timeouts: Required<TimeoutOptions>;
+  readonly encoding: PageEncoding | null;
   readonly clock: Clock;
 }
 
@@ -56,7 +60,7 @@ const MIB = 1 << 20;
 
 /** Throws {ConnectorError} `invalid-option` on a number that is none, is below 0, or is 0 where nothing would go on. */
 export function connectorSettings(options: PageStoreConnectorOptions): ConnectorSettings {
-  const { asyncLoad = true, clock = systemClock } = options;
+  const { asyncLoad = true, encoding = null, clock = systemClock } = options;
   const admission = { minTokens: 0, secondUse: false, rememberedBlocks: 65_536, ...options.admission };
   const budget = {
     savingBytes: 256 * MIB,
@@ -69,7 +73,7 @@ export function connectorSettings(options: PageStoreConnectorOptions): Connector
   check('admission.rememberedBlocks', admission.rememberedBlocks, 1);
   for (const [name, value] of Object.entries(budget)) check(`budget.${name}`, value, 1);
   for (const [name, value] of Object.entries(timeouts)) check(`timeouts.${name}`, value, 0);
-  return { asyncLoad, admission, budget, timeouts, clock };
+  return { asyncLoad, admission, budget, timeouts, encoding, clock };
 }
 
 function check(name: string, value: number, least: number): void {

@@ -12,6 +12,7 @@ import {
   type KvConnector,
   type PageStore,
 } from '@bufferwise/adapter-kit';
+import { encodedStore } from '../encoding/encoded-store.ts';
 import { type ConnectorSettings, connectorSettings, type PageStoreConnectorOptions } from './connector-options.ts';
 import { type ConnectorStatistics, GroupCounters } from './connector-statistics.ts';
 import { StoreScheduler } from './store-scheduler.ts';
@@ -35,7 +36,8 @@ export class PageStoreConnector implements KvConnector {
   readonly name = 'page store connector';
   readonly supports: { readonly asyncLoad: boolean; readonly asyncSave: true; readonly snapshots: true; readonly events: true };
   readonly #gate = new CallGate(this.name);
-  readonly #store: PageStore;
+  /** As it was given; once registered, what encodes pages in it where that was asked for. */
+  #store: PageStore;
   readonly #settings: ConnectorSettings;
   #sides: Sides | undefined;
 
@@ -62,6 +64,9 @@ export class PageStoreConnector implements KvConnector {
         'private-group',
         `${this.name}: group ${ofOne.groupId} is private, and its pages are their request's alone; leave it out`,
       );
+    const { encoding } = this.#settings;
+    if (encoding !== null && this.#sides === undefined)
+      this.#store = checkedPageStore(encodedStore(this.#store, { layout, ...encoding }));
     const counters = new GroupCounters(layout.groups.map(({ groupId }) => groupId));
     const common = { store: this.#store, layout, settings: this.#settings, counters, closing: this.#gate.closing };
     this.#sides = { scheduler: new StoreScheduler(common), worker: new StoreWorker({ ...common, memory }), counters };
@@ -80,6 +85,11 @@ export class PageStoreConnector implements KvConnector {
 
   takeEvents(): readonly ConnectorEvent[] {
     return this.#registered().worker.takeEvents();
+  }
+
+  /** Where pages go, and come from: the store that was given, or, once registered with an `encoding`, what encodes them in it. */
+  get store(): PageStore {
+    return this.#store;
   }
 
   /** What became of pages, group by group. */

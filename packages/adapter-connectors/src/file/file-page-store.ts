@@ -34,6 +34,9 @@ const NOTE_EVERY_MS = 60_000;
 /** There is no room, now or for this user: an answer and no error. */
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'EPERM', 'EMFILE', 'ENFILE']);
 
+/** No lock can be written: what is there can still be given out. */
+const READ_ONLY = new Set(['EROFS', 'EACCES', 'ENOSPC', 'EDQUOT']);
+
 /**
  * Pages in files, one a page, for Node.
  *
@@ -48,7 +51,7 @@ export class FilePageStore implements PageStore {
   readonly limits = { maxBatch: 64, maxPageBytes: 1 << 26 } as const;
   /** The folder of the files with pages, inside of the one that was given. */
   readonly folder: string;
-  /** False on a disk that can only be read: pages are given out, and none is taken. */
+  /** False on a disk that can only be read, or had no room for a lock: pages are given out, and none is taken. */
   readonly isWritable: boolean;
   readonly #gate = new CallGate(this.name);
   readonly #files: PageFolder;
@@ -85,9 +88,8 @@ export class FilePageStore implements PageStore {
         `file page store: quotaBytes is ${quotaBytes}; pass a number above 0, or leave it out`,
       );
     const pages = new PageFolder(folder, fsync);
-    const unlock = await takeFolder(folder);
+    const unlock = await takeFolder(folder, pages);
     try {
-      if (unlock !== null) await pages.prepare();
       const store = new FilePageStore(pages, new PageIndex(quotaBytes), now, unlock);
       await store.#takeStock();
       return store;
@@ -162,7 +164,7 @@ export class FilePageStore implements PageStore {
     if (this.#index.get(key) === page) {
       this.#counts.damaged++;
       await this.#inTurn(key, async () => {
-        if (this.#index.remove(key, page)) await this.#files.remove(key).catch(() => {});
+        if (this.#index.remove(key, page) && this.isWritable) await this.#files.remove(key).catch(() => {});
       });
     }
     return this.#missed();
@@ -196,7 +198,8 @@ export class FilePageStore implements PageStore {
   async #forget(key: string): Promise<boolean> {
     const page = this.#index.get(key);
     if (page === undefined) return false;
-    await this.#files.remove(key);
+    // On a disk that can only be read, this store does not give it out any more.
+    if (this.isWritable) await this.#files.remove(key);
     // Unless it had to make room meanwhile.
     return this.#index.remove(key, page);
   }
@@ -255,13 +258,17 @@ export class FilePageStore implements PageStore {
   }
 }
 
-/** What gives the folder back, or null where it can only be read. */
-async function takeFolder(folder: string): Promise<(() => Promise<void>) | null> {
+/** What gives the folder back, or null where nothing can be written. */
+async function takeFolder(folder: string, pages: PageFolder): Promise<(() => Promise<void>) | null> {
+  let unlock: (() => Promise<void>) | undefined;
   try {
     await mkdir(folder, { recursive: true });
-    return await lockFolder(folder);
+    unlock = await lockFolder(folder);
+    await pages.prepare();
+    return unlock;
   } catch (error) {
-    if (codeOf(error) === 'EROFS' || codeOf(error) === 'EACCES') return null;
+    await unlock?.();
+    if (READ_ONLY.has(codeOf(error) ?? '')) return null;
     throw error;
   }
 }

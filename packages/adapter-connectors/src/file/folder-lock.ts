@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { link, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { ConnectorError } from '../errors.ts';
 
 /** Who holds a folder. */
@@ -15,12 +15,15 @@ interface Holder {
 
 const LOCK = /^lock-(\d{1,15})$/;
 
+/** Locks that this process gave back, but could not mark so on a disk that is full or may only be read by now. */
+const unmarked = new Set<string>();
+
 /**
  * A folder for one store at a time, also among processes. Locks are numbered, and the highest one counts: whoever finds it released,
  * or its holder ended, links the next number, and of several who do that the file system lets one win. The last lock stays as a file, so
  * that numbers never begin anew.
  *
- * @returns what releases the folder
+ * @returns what releases the folder, also where the disk does not let that be written down
  * @throws {ConnectorError} `store-locked` when somebody else has it, or may have
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
@@ -30,8 +33,8 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   if (last > 0) await checkGone(folder, last);
   const path = join(folder, `lock-${last + 1}`);
   const draft = join(folder, `lock-draft-${process.pid}-${randomBytes(6).toString('hex')}`);
-  await writeFile(draft, JSON.stringify(me));
   try {
+    await writeFile(draft, JSON.stringify(me));
     await link(draft, path);
   } catch (error) {
     if ((error as { code?: string }).code === 'EEXIST') throw locked(folder, path, 'another store was opened at the same moment');
@@ -41,7 +44,9 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   }
   for (const number of numbers) await rm(join(folder, `lock-${number}`), { force: true });
   await removeDrafts(folder);
-  return () => writeFile(path, JSON.stringify({ ...me, released: true }));
+  return async () => {
+    await writeFile(path, JSON.stringify({ ...me, released: true })).catch(() => unmarked.add(resolve(path)));
+  };
 }
 
 async function lockNumbers(folder: string): Promise<number[]> {
@@ -59,7 +64,7 @@ async function checkGone(folder: string, number: number): Promise<void> {
       throw locked(folder, path, 'another store was opened at the same moment');
     return;
   }
-  if (holder.released === true) return;
+  if (holder.released === true || (holder.pid === process.pid && unmarked.has(resolve(path)))) return;
   if (holder.host !== hostname())
     throw locked(
       folder,

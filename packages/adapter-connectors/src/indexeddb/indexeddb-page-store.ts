@@ -19,7 +19,15 @@ import { isNoRoom } from '../no-room.ts';
 import { FLOAT_STEP_MS, UseTimes } from '../page-index.ts';
 import { PageCounts } from '../remote/page-counts.ts';
 import { untilAborted } from '../until-aborted.ts';
-import { evictTo, type PageChanges, PageDatabase, removePage, setUsedBytes, usedBytesOf } from './page-database.ts';
+import {
+  evictTo,
+  forgetUsedBytes,
+  type PageChanges,
+  PageDatabase,
+  removePage,
+  setUsedBytes,
+  usedBytesOf,
+} from './page-database.ts';
 
 export interface IndexedDbPageStoreOptions {
   /** Name of the database. Default `bufferwise-pages`. */
@@ -221,11 +229,13 @@ export class IndexedDbPageStore implements PageStore {
     }
   }
 
+  /** Removes the least recently used pages, and only removes: a browser without room refuses whatever is written with it. */
   async #shrink(): Promise<boolean> {
     this.#mayShrink = false;
     try {
-      await this.#change(async (changes) => {
+      this.#usedBytes = await this.#database.change(async (changes) => {
         const used = await usedBytesOf(changes);
+        await forgetUsedBytes(changes);
         return evictTo(changes, used, Math.floor(used * KEPT_SHARE));
       });
       return true;

@@ -110,6 +110,11 @@ export async function setUsedBytes(changes: PageChanges, bytes: number): Promise
   await changes.objectStore('totals').put(bytes, 'usedBytes');
 }
 
+/** Has the next change count anew. */
+export async function forgetUsedBytes(changes: PageChanges): Promise<void> {
+  await changes.objectStore('totals').delete('usedBytes');
+}
+
 /** Removes a page. @returns the bytes that it took up, 0 where it was not there */
 export async function removePage(changes: PageChanges, key: string): Promise<number> {
   const note = await changes.objectStore('notes').get(key);

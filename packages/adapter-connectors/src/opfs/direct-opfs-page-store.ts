@@ -15,13 +15,15 @@ import { PageCounts } from '../remote/page-counts.ts';
 import { lockDirectory, lockedError } from './directory-lock.ts';
 import type { OpfsDirectory } from './opfs-files.ts';
 import { SegmentFolder } from './segment-folder.ts';
-import { SegmentedPages } from './segmented-pages.ts';
+import { type Flush, SegmentedPages } from './segmented-pages.ts';
 
 export interface OpfsPagesOptions {
   /** Name of the store's directory in the file system of the origin. Default `bufferwise-pages`. */
   readonly directory?: string;
   /** Bytes that files may take up, all in all. Default 1 GiB. The least recently used pages go first. */
   readonly quotaBytes?: number;
+  /** Default `never`: a page that is closed and a browser that ends lose nothing by it, a power cut costs pages. */
+  readonly flush?: Flush;
   /** So many milliseconds another store that has the directory is waited for, such as that of a page that was reloaded. Default 2,000. */
   readonly lockMs?: number;
 }
@@ -58,14 +60,19 @@ export class DirectOpfsPageStore implements PageStore {
    * dedicated worker, `invalid-option`, and with what the browser says when the directory cannot be used.
    */
   static async open(options: OpfsPagesOptions = {}): Promise<DirectOpfsPageStore> {
-    const { directory = 'bufferwise-pages', quotaBytes = DEFAULT_QUOTA_BYTES, lockMs = DEFAULT_LOCK_MS } = options;
+    const {
+      directory = 'bufferwise-pages',
+      quotaBytes = DEFAULT_QUOTA_BYTES,
+      lockMs = DEFAULT_LOCK_MS,
+      flush = 'never',
+    } = options;
     checkOpfsOptions(options);
     const root = await originDirectory();
     const until = performance.now() + lockMs;
     const unlock = await lockDirectory(directory, lockMs);
     try {
       const folder = new SegmentFolder(await root.getDirectoryHandle(directory, { create: true }), until);
-      const pages = await SegmentedPages.open(folder, quotaBytes, OPFS_LIMITS.maxPageBytes, Date.now);
+      const pages = await SegmentedPages.open(folder, { quotaBytes, maxPageBytes: OPFS_LIMITS.maxPageBytes, flush });
       return new DirectOpfsPageStore(pages, unlock);
     } catch (error) {
       unlock();

@@ -6,3 +6,4 @@
 
 export { DirectOpfsPageStore, type OpfsPagesOptions } from './direct-opfs-page-store.ts';
 export { OpfsPageStore, type OpfsPageStoreOptions } from './opfs-page-store.ts';
+export type { Flush } from './segmented-pages.ts';

@@ -38,7 +38,7 @@ const IN_FLIGHT = { maxRequests: 8, maxBytes: 4 * MESSAGE_BYTES };
 /**
  * Pages in the origin private file system of a browser, kept by a dedicated worker: for pages, and for workers that leave files to another one.
  *
- * A page is stored once its bytes are flushed to a file; it survives a reload, a closed tab, a browser that was killed. What a crash has torn
+ * A page is stored once all its bytes are in a file; it survives a reload, a closed tab, a browser that was killed. What a crash has torn
  * is a miss. One store of an origin has a directory at a time, in whatever tab. What the browser has no room for is refused. When the worker
  * ends, calls reject with {ConnectorError} `worker-lost`, also those under way; a new store finds what was stored.
  */
@@ -60,8 +60,8 @@ export class OpfsPageStore implements PageStore {
    * worker that does not work, `invalid-option`, and with what the browser says when the directory cannot be used.
    */
   static async open(options: OpfsPageStoreOptions): Promise<OpfsPageStore> {
-    const { worker, startMs = DEFAULT_START_MS, directory, quotaBytes, lockMs } = options;
-    const pages = { directory, quotaBytes, lockMs };
+    const { worker, startMs = DEFAULT_START_MS, directory, quotaBytes, lockMs, flush } = options;
+    const pages = { directory, quotaBytes, lockMs, flush };
     checkOpfsOptions(pages);
     if (!(startMs > 0))
       throw new ConnectorError(

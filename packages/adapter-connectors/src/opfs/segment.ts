@@ -14,7 +14,7 @@ export interface StoredPage extends IndexedPage {
 }
 
 /**
- * A file that records are appended to, with the pages of it that count. What is written is on its way to the disk; `flush` waits for it.
+ * A file that records are appended to, with the pages of it that count. What is written outlives the worker; `flush` forces it to the disk.
  */
 export class Segment {
   readonly name: string;

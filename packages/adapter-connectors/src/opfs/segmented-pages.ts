@@ -13,6 +13,19 @@ const LIVE_SHARE = 0.8;
 /** After so many milliseconds without a note on the disk, the next use of a page is noted there. */
 const NOTE_EVERY_MS = 60_000;
 
+/**
+ * How sure a page is on the disk when it counts as stored. `never`: the system writes when it likes, which loses nothing when a page is closed or the
+ * browser ends, and what a power cut has torn is found damaged later; `always`: it is forced there.
+ */
+export type Flush = 'never' | 'always';
+
+export interface SegmentedPagesOptions {
+  readonly quotaBytes: number;
+  /** No page has more. */
+  readonly maxPageBytes: number;
+  readonly flush: Flush;
+}
+
 /** What one call of `put` has written and not published yet, and the keys of what got lost on the way. */
 interface Batch {
   written: { readonly key: string; readonly page: StoredPage }[];
@@ -22,7 +35,7 @@ interface Batch {
 /**
  * Pages in segments: files that are only ever appended to, and removed as a whole.
  *
- * A page is in the index once its record is written and flushed; the index is made anew from the records when the folder is opened. Who goes is
+ * A page is in the index once its record is written, and flushed where that is asked for; the index is made anew from the records when the folder is opened. Who goes is
  * decided page by page, the least recently used first, so that pages never take up more than four fifths of the quota; their records
  * are marked, which costs no room. When the files come near the quota, the segment with the least that counts goes: what counts
  * is appended elsewhere before that. One part of 32 of the quota is kept free for it, so that the quota holds meanwhile, too.
@@ -33,24 +46,25 @@ export class SegmentedPages {
   readonly maxPageBytes: number;
   readonly #folder: SegmentFolder;
   readonly #index: PageIndex<StoredPage>;
-  readonly #times: UseTimes;
+  readonly #times = new UseTimes(Date.now, FLOAT_STEP_MS);
+  readonly #flush: Flush;
   readonly #segments = new Set<Segment>();
   /** Takes the next record. */
   #active: Segment | undefined;
   #quotaBytes: number;
   #mayShrink = true;
 
-  private constructor(folder: SegmentFolder, quotaBytes: number, maxPageBytes: number, now: () => number) {
+  private constructor(folder: SegmentFolder, { quotaBytes, maxPageBytes, flush }: SegmentedPagesOptions) {
     this.#folder = folder;
     this.#quotaBytes = quotaBytes;
+    this.#flush = flush;
     this.maxPageBytes = maxPageBytes;
     this.#index = new PageIndex(Math.floor(quotaBytes * LIVE_SHARE));
-    this.#times = new UseTimes(now, FLOAT_STEP_MS);
   }
 
   /** Finds what lies in the folder, and lets go of what is beyond the quota. Rejects with what the browser says, with nothing left open. */
-  static async open(folder: SegmentFolder, quotaBytes: number, maxPageBytes: number, now: () => number): Promise<SegmentedPages> {
-    const pages = new SegmentedPages(folder, quotaBytes, maxPageBytes, now);
+  static async open(folder: SegmentFolder, options: SegmentedPagesOptions): Promise<SegmentedPages> {
+    const pages = new SegmentedPages(folder, options);
     try {
       await pages.#takeStock();
       return pages;
@@ -103,7 +117,7 @@ export class SegmentedPages {
     return true;
   }
 
-  /** Stores pages, with one flush for all of them. Rejects with what the browser says, unless that is a lack of room. */
+  /** Stores pages, with one flush of a segment for all of them. Rejects with what the browser says, unless that is a lack of room. */
   async put(entries: readonly PageEntry[]): Promise<PutOutcome[]> {
     const batch: Batch = { written: [], lost: new Set() };
     const outcomes: PutOutcome[] = [];
@@ -181,10 +195,10 @@ export class SegmentedPages {
     return page;
   }
 
-  /** Takes what was written into the index, once it is flushed. */
+  /** Takes what was written into the index. */
   #publish(batch: Batch): void {
     const flushed = new Map<Segment, boolean>();
-    for (const { page } of batch.written) if (!flushed.has(page.segment)) flushed.set(page.segment, flush(page.segment));
+    for (const { page } of batch.written) if (!flushed.has(page.segment)) flushed.set(page.segment, this.#flushed(page.segment));
     for (const { key, page } of batch.written) {
       this.#index.release(page.bytes);
       // Unless there was no room for it when its segment went.
@@ -240,7 +254,7 @@ export class SegmentedPages {
       if (copy === null) this.#forget(key, stored);
       else copies.push([key, stored, copy]);
     }
-    for (const target of new Set(copies.map(([, , copy]) => copy.segment))) target.flush();
+    for (const target of new Set(copies.map(([, , copy]) => copy.segment))) this.#flushed(target);
     for (const [key, stored, copy] of copies) {
       copy.segment.drop(key, copy);
       // Found to be damaged meanwhile.
@@ -309,6 +323,18 @@ export class SegmentedPages {
     this.#index.remove(key, stored);
   }
 
+  /** @returns false when there was no room after all */
+  #flushed(segment: Segment): boolean {
+    if (this.#flush === 'never') return true;
+    try {
+      segment.flush();
+      return true;
+    } catch (error) {
+      if (isNoRoom(error)) return false;
+      throw error;
+    }
+  }
+
   #closeSegments(): void {
     for (const segment of this.#segments) segment.close();
     this.#segments.clear();
@@ -317,16 +343,6 @@ export class SegmentedPages {
 
 const FULL: PutOutcome = { status: 'refused', reason: 'full' };
 const TOO_LARGE: PutOutcome = { status: 'refused', reason: 'too-large' };
-
-function flush(segment: Segment): boolean {
-  try {
-    segment.flush();
-    return true;
-  } catch (error) {
-    if (isNoRoom(error)) return false;
-    throw error;
-  }
-}
 
 /** What cannot be marked comes back when the folder is opened anew, whole, and goes again. */
 function markRemoved({ segment, offset }: StoredPage): void {

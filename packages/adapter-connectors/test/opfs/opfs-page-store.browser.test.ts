@@ -1,9 +1,11 @@
 import { describePageStore } from '@bufferwise/adapter-kit/conformance/page-store';
 import { destroy, freshDirectory, openTampered, reopenTampered, tamper } from './stores.ts';
 
-describePageStore('origin private file system', {
-  create: ({ quotaBytes } = {}) => openTampered({ directory: freshDirectory(), quotaBytes }),
-  destroy,
-  tamper,
-  reopen: reopenTampered,
-});
+for (const flush of ['never', 'always'] as const) {
+  describePageStore(`origin private file system, flush ${flush},`, {
+    create: ({ quotaBytes } = {}) => openTampered({ directory: freshDirectory(), quotaBytes, flush }),
+    destroy,
+    tamper,
+    reopen: reopenTampered,
+  });
+}

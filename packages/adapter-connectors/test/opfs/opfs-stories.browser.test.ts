@@ -98,7 +98,7 @@ test('a page that is reloaded finds in its files what it had stored', async () =
   }
 });
 
-const ROUNDS = 40;
+const ROUNDS = 30;
 const QUOTA = 1_500_000;
 
 test(`after each of ${ROUNDS} ends of the worker in the middle of work, what was finished is there, and nothing else is`, async () => {
@@ -161,7 +161,7 @@ describe('what somebody did to a file while it was closed', () => {
   };
 
   test.each(Object.keys(DAMAGES))('%s: costs pages, and gives no other ones', async (name) => {
-    for (let turn = 0; turn < 4; turn++) {
+    for (let turn = 0; turn < 2; turn++) {
       const directory = directoryForTest();
       const before = await open({ directory, quotaBytes: QUOTA });
       const keys = range(40, 'page');

@@ -14,6 +14,26 @@ export interface KvConnectorSupports {
   readonly events: boolean;
 }
 
+/** How the numbers of a buffer lie in a page, little endian. */
+export interface PageNumbers {
+  readonly type: 'f32' | 'f16' | 'int8';
+  /** Numbers of equal size that belong together, such as one head's vector of one token, at least 1. A buffer is whole rows, one behind the other. */
+  readonly rowLength: number;
+}
+
+/** One buffer in the bytes of a page. */
+export interface PageBuffer {
+  readonly layerId: number;
+  readonly role: string;
+  /** Bytes from the start of the page. */
+  readonly offset: number;
+  readonly bytes: number;
+  /** Pages of the buffer's own length that lie in it, one behind the other, at least 1. Default 1. */
+  readonly pagesPerBlock?: number;
+  /** Absent where nobody said. */
+  readonly numbers?: PageNumbers;
+}
+
 /** One group of buffers that is offered: only what may be published is. Bytes of a page: all buffers of the group, one behind the other. */
 export interface ConnectorGroup {
   readonly groupId: LayerGroupId;
@@ -21,6 +41,11 @@ export interface ConnectorGroup {
   /** Layers with a buffer in the group, in the order in which a model runs through them. */
   readonly layerIds: readonly number[];
   readonly pageBytes: number;
+  /**
+   * What lies where in a page, in order; absent where there is one way only. Part of the names of pages: pages of equal bytes whose buffers lie in
+   * another order are other pages.
+   */
+  readonly buffers?: readonly PageBuffer[];
 }
 
 /** What a connector must know before the first request. */

@@ -18,6 +18,7 @@ export function checkedPageStore(store: PageStore): PageStore {
     name: store.name,
     supports: store.supports,
     limits: store.limits,
+    exact: store.exact ?? true,
     async has(keys, options) {
       return checkBatch(store, keys) ? store.has(keys, options) : empty(options);
     },

@@ -84,6 +84,11 @@ export interface PageStoreStatistics {
  */
 export interface PageStore extends Plugin<PageStoreSupports> {
   readonly limits: PageStoreLimits;
+  /**
+   * False in a store that gives numbers of some pages back only within a bound that it states, such as one that keeps them in 8 bits. Its pages
+   * have names of their own on the medium, where no exact store finds them. Left out: true.
+   */
+  readonly exact?: boolean;
   /** Whether pages are there. Need not look at the bytes, so a damaged page may be told once. */
   has(keys: readonly PageKey[], options?: CallOptions): Promise<readonly boolean[]>;
   /** The pages, null for what is missing or damaged. The caller owns the bytes. What was found damaged may be stored again. */

@@ -1,7 +1,9 @@
+import { type ConnectorLayout, connectorLayout } from '@bufferwise/adapter-kit';
 import { type CacheStatistics, KvCacheManager, type KvEventSink, type PoolGroupStatistics } from '@bufferwise/cache-manager';
 import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
 import { cutPools } from '@bufferwise/scratch-allocator';
 import type { MemoryOptions } from '../description/cache-layers.ts';
+import { pageNumbers } from '../description/page-numbers.ts';
 import type { EngineModel } from '../model/engine-model.ts';
 import { type OutsideCounts, type OutsideOptions, OutsidePrefixes } from '../outside/outside-prefixes.ts';
 import { copyPages } from '../reuse/copy-pages.ts';
@@ -76,6 +78,7 @@ export class HybridEngine {
   readonly #stepTokens: number;
   readonly #speculation: NgramOptions | null;
   readonly #outside: OutsidePrefixes | null;
+  readonly #pageNumbers: ReturnType<typeof pageNumbers>;
   #numRequests = 0;
   #closed = false;
 
@@ -97,7 +100,7 @@ export class HybridEngine {
     const manager = new KvCacheManager({ config, device: pageDevice, events, debugChecks });
     try {
       await manager.ready();
-      const outside = options.outside === undefined ? null : new OutsidePrefixes(manager, pageDevice, options.outside);
+      const outside = outsideOf(options, manager, pageDevice);
       const gpuModel = await GpuModel.create({
         model: options.model,
         device: options.device,
@@ -123,6 +126,7 @@ export class HybridEngine {
     this.#stepTokens = stepTokens;
     this.#speculation = speculation;
     this.#outside = outside;
+    this.#pageNumbers = pageNumbers(model.description, memoryOptions(options));
     this.#scheduler = new Scheduler({
       run: (chunks) => gpuModel.step(chunks),
       maxStepTokens: stepTokens,
@@ -162,6 +166,15 @@ export class HybridEngine {
   /** Settles when everything that is to be saved outside has been. */
   async saved(): Promise<void> {
     await this.#outside?.settled();
+  }
+
+  /**
+   * What of the pages may leave the process, and how the numbers lie in them: for stores and files of prefixes of this model.
+   *
+   * @param fingerprint of the model, as in `outside`
+   */
+  connectorLayout(fingerprint: string): ConnectorLayout {
+    return connectorLayout(this.manager, fingerprint, this.#pageNumbers);
   }
 
   storage(): PoolGroupStatistics[] {
@@ -269,7 +282,8 @@ export class HybridEngine {
     const { lookup = true, scope, signal } = request;
     if (this.#outside === null || !lookup || follows) return;
     signal?.throwIfAborted();
-    await orAborted(this.#outside.load(tokens.subarray(0, tokens.length - 1), scope), signal);
+    // With its last token, which no connector loads: it would leave out another one.
+    await orAborted(this.#outside.load(tokens, scope), signal);
   }
 
   /** What is needed to go on from the prompt, for who asks the same, and from the answer, for the next turn. */
@@ -312,6 +326,13 @@ function stepLimits({
     requireCount('speculation.minNgram', minNgram);
   }
   return { chunkTokens: Math.min(chunkTokens, stepTokens), stepTokens };
+}
+
+function outsideOf(options: HybridEngineOptions, manager: KvCacheManager, device: WebGpuPageDevice): OutsidePrefixes | null {
+  const { outside, model } = options;
+  if (outside === undefined) return null;
+  const layout = connectorLayout(manager, outside.modelFingerprint, pageNumbers(model.description, memoryOptions(options)));
+  return new OutsidePrefixes(manager, device, layout, outside);
 }
 
 /** Drafts are taken back out of replay rings; without drafts a state is cheaper to write than to replay. */

@@ -77,6 +77,19 @@ describe.each<[OracleModel]>([['llama-103'], ['gemma3-101'], ['granitehybrid-101
   },
 );
 
+it('a prompt that goes on by one token behind a block begins with all before it', async () => {
+  const name = 'granitehybrid-101';
+  const prompt = longest(name).prompt.slice(0, 17);
+  const store = new MemoryPageStore();
+  const first = await start(name, store);
+  const { tokens } = await first.engine.complete({ prompt, maxNewTokens: 2 });
+  await first.close();
+  const second = await start(name, store);
+  const answer = await second.engine.complete({ prompt, maxNewTokens: 2 });
+  expect([answer.tokens, answer.report.reusedTokens]).toEqual([tokens, 16]);
+  await second.close();
+});
+
 describe('nothing from outside is used', () => {
   const name = 'gemma3-101';
 

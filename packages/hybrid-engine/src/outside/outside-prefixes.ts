@@ -1,4 +1,4 @@
-import { type BlocksByGroup, connectorLayout, connectorMemory, type KvConnector } from '@bufferwise/adapter-kit';
+import { type BlocksByGroup, type ConnectorLayout, connectorMemory, type KvConnector } from '@bufferwise/adapter-kit';
 import type { KvCache, KvCacheManager, PageDevice, ReuseScope } from '@bufferwise/cache-manager';
 import { blockKeys, keyToHex } from '@bufferwise/cache-manager/outside';
 import type { LayerGroupId } from '@bufferwise/core-policy';
@@ -52,8 +52,8 @@ export class OutsidePrefixes {
   #closed = false;
 
   /** @throws {EngineError} `engine-options` on a number that is none, and when the connector loads inside of steps only */
-  constructor(manager: KvCacheManager, device: PageDevice, options: OutsideOptions) {
-    const { connector, modelFingerprint, lookupMs = LOOKUP_MS, minTokens = 2 * manager.layout.tokensPerBlock } = options;
+  constructor(manager: KvCacheManager, device: PageDevice, layout: ConnectorLayout, options: OutsideOptions) {
+    const { connector, lookupMs = LOOKUP_MS, minTokens = 2 * manager.layout.tokensPerBlock } = options;
     if (!connector.supports.asyncLoad)
       throw new EngineError(
         'engine-options',
@@ -64,7 +64,6 @@ export class OutsidePrefixes {
     this.#manager = manager;
     this.#lookupMs = lookupMs;
     this.#minTokens = minTokens;
-    const layout = connectorLayout(manager, modelFingerprint);
     connector.register(layout, connectorMemory(manager, device));
     this.#steps = new ConnectorSteps(connector, [...new Set(layout.groups.flatMap(({ layerIds }) => layerIds))]);
   }

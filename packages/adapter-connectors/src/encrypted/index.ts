@@ -1,0 +1,7 @@
+/**
+ * A page store whose medium can neither read nor forge.
+ *
+ * @packageDocumentation
+ */
+
+export { type EncryptedStoreOptions, encryptedStore } from './encrypted-store.ts';
