@@ -51,6 +51,7 @@ describe('conversations', () => {
   });
 
   test('a page leads to its block in the tree, by keys alone', async () => {
+    await at.tab('Story');
     await at.page.getByRole('application', { name: 'Pages of Full attention' }).first().focus();
     await at.page.keyboard.press('Home');
     await at.page.keyboard.press('ArrowRight');

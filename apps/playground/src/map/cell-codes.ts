@@ -7,7 +7,6 @@ import { conversationHueIndex } from '../story/names.ts';
 export const NUM_HUES = 8;
 export const NEUTRAL = 8;
 export const SHARED = 9;
-export const NUM_COLOURS = 10;
 
 /** How a cell looks, in one byte: the state of its slot, its colour, and whether it has just changed. */
 const COLOUR_SHIFT = 3;

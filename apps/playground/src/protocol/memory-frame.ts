@@ -1,6 +1,5 @@
 /** What is in a slot, as in the manager's `SlotState`; the number is the index. */
 export const SLOT_STATES = ['free', 'locked', 'held', 'droppable', 'scratch'] as const;
-export type SlotStateName = (typeof SLOT_STATES)[number];
 
 /** No page, block, group or conversation. */
 export const NOTHING = -1;

@@ -77,6 +77,9 @@ export const colourMode: Signal<ColourMode> = signal<ColourMode>('group');
 /** Block that is looked at in the map and in the tree. */
 export const selectedBlock: Signal<number | null> = signal<number | null>(null);
 
+/** What is shown behind the picture. */
+export const sideTab = signal('story');
+
 /** Whether some answer is under way. */
 export const anyRunning = computed(() => [...conversations.value.values()].some(({ value }) => isUnderWay(value.state)));
 

@@ -1,3 +1,4 @@
+import { sideTab } from '../state/store.ts';
 import { GroupsPanel } from './groups-panel.tsx';
 import { Tabs } from './parts/tabs.tsx';
 import { PoliciesPanel } from './policies/policies-panel.tsx';
@@ -15,7 +16,14 @@ const TABS = [
 export function SidePanel() {
   return (
     <section class="panel side" id="side" aria-label="Behind the picture">
-      <Tabs label="Behind the picture" tabs={TABS} />
+      <Tabs
+        label="Behind the picture"
+        tabs={TABS}
+        chosen={sideTab.value}
+        onChoose={(id) => {
+          sideTab.value = id;
+        }}
+      />
     </section>
   );
 }

@@ -1,10 +1,10 @@
-/** The worker's entry: orders of the page come in, the session's reports go out. */
+/** The worker's entry: orders of the page come in, reports go out. */
 import type { Order, Report } from '../protocol/messages.ts';
 import { NoDeviceError } from './open-device.ts';
-import { messageOf, Session } from './session.ts';
+import { messageOf, Visit } from './visit.ts';
 
 const post = (report: Report, transfer: Transferable[] = []) => self.postMessage(report, { transfer });
-const session = new Session(post);
+const visit = new Visit(post);
 
 self.addEventListener('message', ({ data }: MessageEvent<Order>) => {
   // One behind the other is not wanted: a stop must not wait for what it is to stop.
@@ -17,28 +17,28 @@ self.addEventListener('message', ({ data }: MessageEvent<Order>) => {
 async function carryOut(order: Order): Promise<void> {
   switch (order.type) {
     case 'open':
-      return session.open(order.base, order.settings);
+      return visit.open(order.base, order.settings);
     case 'reopen':
-      return session.reopen(order.settings);
+      return visit.reopen(order.settings);
     case 'ask':
-      return session.ask(order);
+      return visit.ask(order);
     case 'branch':
-      return session.branch(order.from, order.to);
+      return visit.branch(order.from, order.to);
     case 'stop':
-      return session.stop(order.conversation);
+      return visit.stop(order.conversation);
     case 'discard':
-      return session.discard(order.conversation);
+      return visit.discard(order.conversation);
     case 'pace':
-      return session.setPace(order.stepping);
+      return visit.setPace(order.stepping);
     case 'step':
-      return session.step();
+      return visit.step();
     case 'resize':
-      return session.resize(order.deviceBytes);
+      return visit.resize(order.deviceBytes);
     case 'forget':
-      return session.forget();
+      return visit.forget();
     case 'forget-kept':
-      return session.forgetKept();
+      return visit.forgetKept();
     case 'compare':
-      return session.compare(order.policies);
+      return visit.compare(order.policies);
   }
 }

@@ -2,7 +2,7 @@ import { useComputed, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { slotAt } from '../../map/cell-grid.ts';
 import { NOTHING } from '../../protocol/memory-frame.ts';
-import { frame, groups, selectedBlock } from '../../state/store.ts';
+import { frame, groups, selectedBlock, sideTab } from '../../state/store.ts';
 import { bytesText, groupHue } from '../../story/names.ts';
 import { PolicyTag } from '../parts/policy-tag.tsx';
 import { describeSlot } from './describe-slot.ts';
@@ -41,6 +41,7 @@ export function PoolMap({ index, controller }: { index: number; controller: MapC
     if (slot === null || shown === null || pool === undefined) return;
     const block = shown.block[pool.firstSlot + slot];
     selectedBlock.value = block === NOTHING || block === selectedBlock.peek() ? null : block;
+    if (selectedBlock.peek() !== null) sideTab.value = 'tree';
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const grid = controller.gridOf(index);

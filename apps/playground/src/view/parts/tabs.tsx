@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 
 export interface Tab {
   readonly id: string;
@@ -7,13 +7,20 @@ export interface Tab {
   readonly content: () => ComponentChildren;
 }
 
+interface TabsProps {
+  label: string;
+  tabs: readonly Tab[];
+  /** Id of the one that is shown. */
+  chosen: string;
+  onChoose: (id: string) => void;
+}
+
 /** One panel of several, chosen by tabs: arrows, Home and End move between them. */
-export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
-  const [chosen, setChosen] = useState(tabs[0].id);
+export function Tabs({ label, tabs, chosen, onChoose }: TabsProps) {
   const list = useRef<HTMLDivElement>(null);
   const choose = (index: number) => {
     const { id } = tabs[(index + tabs.length) % tabs.length];
-    setChosen(id);
+    onChoose(id);
     list.current?.querySelector<HTMLButtonElement>(`#tab-${id}`)?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -35,7 +42,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
             aria-selected={id === chosen}
             aria-controls={`panel-${id}`}
             tabIndex={id === chosen ? 0 : -1}
-            onClick={() => setChosen(id)}
+            onClick={() => onChoose(id)}
           >
             {title}
           </button>

@@ -24,7 +24,7 @@ interface Ground {
 type Ask = Extract<Order, { type: 'ask' }>;
 
 /** One visit: the model, the engine as it is set now, and the conversations that it answers. */
-export class Session {
+export class Visit {
   readonly #post: Post;
   readonly #gate = new Gate();
   readonly #journal = new EventJournal(() => performance.now());
