@@ -53,6 +53,10 @@ describe.each(SCREENS)('a screen that is %s', (_, options) => {
     await page.keyboard.type('Call me Ishmael.');
     await page.keyboard.press('Enter');
     await at.isDone('C');
+    await page
+      .getByRole('status')
+      .filter({ hasText: /C has answered with 8 tokens/ })
+      .waitFor({ state: 'attached' });
   });
 
   test('loads less than 400 kB of script, and only from the address of the page', async () => {

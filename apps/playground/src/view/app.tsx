@@ -1,4 +1,5 @@
 import { phase } from '../state/store.ts';
+import { Announcer } from './announcer.tsx';
 import { ChatPanel } from './chat/chat-panel.tsx';
 import { Header } from './header.tsx';
 import { MapPanel } from './map/map-panel.tsx';
@@ -39,6 +40,7 @@ export function App() {
           </div>
           <SidePanel />
           <Jumps />
+          <Announcer />
         </main>
       )}
     </>

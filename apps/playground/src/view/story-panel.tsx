@@ -15,7 +15,7 @@ export function StoryPanel() {
           : 'As it happens. Switch “Step by step” on to go through it at your own pace.'}
       </p>
       <ScrollRegion kind="log" label="What happened" follows={told.at(-1)}>
-        <div role="log" aria-live="polite">
+        <div role="log" aria-live="off">
           <ol>
             {told.map((sentence) => (
               <li key={sentence.id} data-kind={sentence.kind} style={hueOf(sentence.conversation)}>

@@ -1,5 +1,5 @@
 import { type MemoryFrame, NOTHING, SLOT_STATES } from '../../protocol/memory-frame.ts';
-import { about, groups, tree } from '../../state/store.ts';
+import { about, conversations, groups, tree } from '../../state/store.ts';
 import { conversationName, counted, listed } from '../../story/names.ts';
 
 const STATE_TEXTS = {
@@ -38,7 +38,5 @@ function describeBlock(block: number, coverage: number): string[] {
 }
 
 function conversationsOf(bits: number): string[] {
-  const names: string[] = [];
-  for (let id = 0; id < 32; id++) if ((bits >>> id) & 1) names.push(conversationName(id));
-  return names;
+  return [...conversations.value.keys()].filter((id) => (bits >>> (id % 32)) & 1).map(conversationName);
 }
