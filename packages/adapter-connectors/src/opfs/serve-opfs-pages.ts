@@ -2,9 +2,9 @@ import type { PageStore } from '@bufferwise/adapter-kit';
 import { DirectOpfsPageStore } from './direct-opfs-page-store.ts';
 import { type Answer, type Ask, MESSAGE_BYTES, type OpenMessage, type SentError } from './protocol.ts';
 
-/** Opens stores for whoever asks this worker to. Other messages are left to others. */
+/** Opens stores for whoever asks this worker to. Other messages are left to others. Where nobody can ask, as in Node, it does nothing. */
 export function serveOpfsPages(): void {
-  addEventListener('message', (event: MessageEvent<OpenMessage>) => {
+  globalThis.addEventListener?.('message', (event: MessageEvent<OpenMessage>) => {
     if (event.data?.bufferwise === 'open-page-store') void open(event.data, event.ports[0]);
   });
 }
