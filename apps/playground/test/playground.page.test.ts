@@ -140,6 +140,30 @@ describe('one by one', () => {
     await at.isDone('A', 'B');
   });
 
+  test('after a reload the first answer begins with what the visit before has left', async () => {
+    // Of the conversations before.
+    await expect.poll(() => at.page.locator('.kept').textContent()).toMatch(/: [1-9][\d,]* tokens kept/);
+    await at.page.reload();
+    await at.isReady();
+    await at.answerShortly();
+    await at.begin('The same words twice');
+    await at.isDone('A');
+    const { found, of } = await at.found('A');
+    expect(found).toBeGreaterThan(of - 20);
+    await at.tab('Story');
+    expect(await at.page.getByRole('log').textContent()).toMatch(/tokens of memory came from an earlier visit/);
+
+    await at.isDone('B');
+    await at.page.locator('.kept').getByRole('button', { name: 'Forget' }).click();
+    await at.page.getByText('What was kept beyond a reload is forgotten.').waitFor();
+    await at.page.reload();
+    await at.isReady();
+    await at.begin('The same words twice');
+    await at.conversation('A').getByText('tokens from memory').waitFor();
+    expect((await at.found('A')).found).toBe(0);
+    await at.isDone('A', 'B');
+  });
+
   test('a policy shows what it costs, side by side, and then holds for the whole page', async () => {
     await at.tab('Policies');
     for (const role of ['ssm state', 'conv state']) await at.page.getByLabel(`Policy of every ${role}`).selectOption('private');
@@ -163,32 +187,5 @@ describe('one by one', () => {
     await at.begin('The same words twice');
     await at.isDone('C', 'D');
     expect((await at.found('D')).found).toBe(0);
-  });
-
-  test('after a reload the first answer begins with what the visit before has left', async () => {
-    await at.page.reload();
-    await at.isReady();
-    await at.answerShortly();
-    await at.begin('The same words twice');
-    await at.isDone('A', 'B');
-    await expect.poll(() => at.page.locator('.kept').textContent()).toMatch(/: [1-9][\d,]* tokens kept/);
-    await at.page.reload();
-    await at.isReady();
-    await at.answerShortly();
-    await at.begin('The same words twice');
-    await at.isDone('A');
-    const { found, of } = await at.found('A');
-    expect(found).toBeGreaterThan(of - 20);
-    await at.tab('Story');
-    expect(await at.page.getByRole('log').textContent()).toMatch(/tokens of memory came from an earlier visit/);
-
-    await at.isDone('B');
-    await at.page.locator('.kept').getByRole('button', { name: 'Forget' }).click();
-    await at.page.getByText('What was kept beyond a reload is forgotten.').waitFor();
-    await at.page.reload();
-    await at.isReady();
-    await at.begin('The same words twice');
-    await at.conversation('A').getByText('tokens from memory').waitFor();
-    expect((await at.found('A')).found).toBe(0);
   });
 });
