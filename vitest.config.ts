@@ -19,7 +19,7 @@ const common = {
 const patience = { testTimeout: 60_000, hookTimeout: 60_000 };
 
 const folders = '{packages,apps,internal}/*';
-const others = ['**/*.{gpu,browser,services}.test.ts', '**/node_modules/**', '**/dist/**'];
+const others = ['**/*.{gpu,browser,page,services}.test.ts', '**/node_modules/**', '**/dist/**'];
 
 export default defineConfig({
   test: {
@@ -54,6 +54,16 @@ export default defineConfig({
           globalSetup: 'scripts/vitest/web-socket-peer.ts',
           include: ['packages/gpu-kernels/{src,test}/**/*.gpu.test.ts', `${folders}/{src,test}/**/*.browser.test.ts`],
           browser: { enabled: true, headless: true, screenshotFailures: false, instances: [{ browser: 'chromium' }] },
+        },
+      },
+      {
+        ...common,
+        test: {
+          ...patience,
+          name: 'page',
+          expect: { poll: { timeout: 120_000 } },
+          include: ['apps/playground/test/**/*.page.test.ts'],
+          globalSetup: 'apps/playground/test/support/built-app.ts',
         },
       },
       {

@@ -2,16 +2,18 @@ import { bench } from './bench.mjs';
 import { build } from './build.mjs';
 import { check } from './check.mjs';
 import { demo } from './demo.mjs';
+import { playground } from './playground.mjs';
 import { CommandError, stopChildrenOnSignals, wasInterrupted } from './process.mjs';
 import { failure, say } from './terminal.mjs';
 import { test } from './test.mjs';
 
-const commands = { demo, test, bench, check, build };
+const commands = { demo, playground, test, bench, check, build };
 
 const usage = `Usage: node scripts/run.mjs <command>
 
   demo  [arguments]            the demo model on WebGPU, with and without a reused prefix
-  test  [suite] [arguments]    suites: unit, gpu, browser, services; all of them without a name
+  playground [--port N]        the playground, built and served to this machine
+  test  [suite] [arguments]    suites: unit, gpu, browser, page, services; all of them without a name
   bench [name] [flags]         benchmarks whose path contains the name, all without one; --json, --out FILE, --compare FILE
   check [name]                 style, types, imports, packages, sizes, docs, errors, changeset; all of them without a name
   build                        every package into its dist folder

@@ -19,6 +19,7 @@ const suites = {
   ],
   gpu: [{ title: 'GPU tests in Node', project: 'gpu' }],
   browser: [{ title: 'GPU tests in Chromium', project: 'browser' }],
+  page: [{ title: 'tests of the playground in Chromium', project: 'page' }],
   services: [{ title: 'tests against real services', project: 'services', suffix: '.services.test.ts' }],
 };
 

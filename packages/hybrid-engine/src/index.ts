@@ -17,7 +17,13 @@ export {
 } from './engine/cache-config.ts';
 export type { Completion } from './engine/completion.ts';
 export { EngineError, type EngineErrorCode } from './engine/engine-error.ts';
-export type { GeneratedToken, GenerationReport, GenerationRequest, GroupReuse } from './engine/generation.ts';
+export type {
+  GeneratedToken,
+  GenerationReport,
+  GenerationRequest,
+  GroupReuse,
+  RequestBeginning,
+} from './engine/generation.ts';
 export type { StepCosts } from './engine/gpu-model.ts';
 export { HybridEngine, type HybridEngineOptions, type PrefillResult } from './engine/hybrid-engine.ts';
 export type { PolicyChoice } from './engine/policy-choice.ts';

@@ -26,6 +26,10 @@ export interface GenerationRequest {
   priority?: number;
   /** Whether drafts are looked up in what was said before, where the engine speculates. Changes no token. Default true. */
   speculate?: boolean;
+  /** The caller's name for the request, by which `manager.inspect()` shows it. */
+  id?: number;
+  /** Hears once what the request begins with, when it has its pages and before its first step. */
+  onBegin?: (begun: RequestBeginning) => void;
   /** Namespace in which prefixes may match. */
   scope?: ReuseScope;
   /** Stops between two steps; what the request published stays. */
@@ -52,6 +56,14 @@ export interface GroupReuse {
   policy: ReusePolicy;
   /** Tokens whose pages of this group the request began with. */
   reusedTokens: number;
+}
+
+/** What a request begins with. */
+export interface RequestBeginning {
+  /** Tokens of the match. */
+  reusedTokens: number;
+  /** Index = group id. */
+  groups: readonly GroupReuse[];
 }
 
 /** What a request cost and what it was spared, as counted while it ran. */

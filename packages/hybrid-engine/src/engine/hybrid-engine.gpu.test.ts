@@ -1,10 +1,10 @@
-import type { KvCache } from '@bufferwise/cache-manager';
+import { EventLog, type KvCache, type StoredEvent } from '@bufferwise/cache-manager';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { readModel } from '../model/model.ts';
 import { type ExpectedAnswer, whalerAnswers, whalerFiles } from '../model/testing/whaler-files.ts';
 import type { EngineErrorCode } from './engine-error.ts';
-import type { GenerationReport, GenerationRequest } from './generation.ts';
+import type { GenerationReport, GenerationRequest, RequestBeginning } from './generation.ts';
 import { HybridEngine } from './hybrid-engine.ts';
 import { nextTask } from './next-task.ts';
 
@@ -415,6 +415,41 @@ it('the example of the README says what happens', async () => {
     generatedTokens: 6,
     finishReason: 'length',
   });
+});
+
+it('whoever watches sees what a request begins with, whose pages are whose, and what others may reuse', async () => {
+  const events = new EventLog({ partialBlocks: true });
+  const watched = await HybridEngine.create({ model, device, chunkTokens: 64, events, debugChecks: true });
+  const begun: (RequestBeginning & { numSteps: number })[] = [];
+  const ids = new Set<number | null>();
+  const ask = (id: number) =>
+    watched.complete({
+      ...request(),
+      id,
+      onBegin: (beginning) => begun.push({ ...beginning, numSteps: watched.costs.numSteps }),
+      onLogits: () => {
+        for (const shown of watched.manager.inspect().requests) ids.add(shown.id);
+      },
+    });
+  const first = await ask(7);
+  const numSteps = watched.costs.numSteps;
+  const second = await ask(8);
+  expect(begun).toEqual([
+    { reusedTokens: 0, groups: first.report.groups, numSteps: 0 },
+    { reusedTokens: BEGINNING.length - 1, groups: second.report.groups, numSteps },
+  ]);
+  expect(ids).toEqual(new Set([7, 8]));
+  const stored = events.take().filter(({ type }) => type === 'stored') as StoredEvent[];
+  expect(new Set(stored.map(({ groupId }) => groupId)).size).toBe(watched.manager.lifecycles.size);
+  await watched.close();
+});
+
+it('a request whose watcher throws fails alone, and holds nothing', async () => {
+  const onBegin = () => {
+    throw new Error('I did not like it');
+  };
+  await expect(answer({ onBegin })).rejects.toThrow('I did not like it');
+  expect((await answer()).length).toBe(4);
 });
 
 describe('the memory of the device comes back', async () => {

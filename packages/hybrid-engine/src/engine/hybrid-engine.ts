@@ -1,6 +1,6 @@
 import type { ArrivedRequest, TransferReport, TransferWorkerOptions } from '@bufferwise/adapter-disaggregation';
 import { type ConnectorLayout, connectorLayout } from '@bufferwise/adapter-kit';
-import { type CacheStatistics, KvCacheManager, type PoolGroupStatistics } from '@bufferwise/cache-manager';
+import { type CacheStatistics, KvCacheManager, type KvEventSink, type PoolGroupStatistics } from '@bufferwise/cache-manager';
 import { WebGpuPageDevice } from '@bufferwise/gpu-kernels';
 import { cutPools } from '@bufferwise/scratch-allocator';
 import type { MemoryOptions } from '../description/cache-layers.ts';
@@ -42,6 +42,8 @@ export interface HybridEngineOptions {
   speculation?: NgramOptions;
   /** Keeps prefixes outside of the process, too, where later ones and other machines find them. Default: nowhere. */
   outside?: OutsideOptions;
+  /** Told which pages become reusable, move, and are forgotten. Default: nobody. */
+  events?: KvEventSink;
   /** Verifies the cache's invariants after every call. Slow; for tests. */
   debugChecks?: boolean;
 }
@@ -105,7 +107,8 @@ export class HybridEngine {
       maxPoolBytes: Math.min(maxBufferSize, maxStorageBufferBindingSize),
     });
     const pageDevice = new WebGpuPageDevice(options.device);
-    const manager = new KvCacheManager({ config, device: pageDevice, debugChecks: options.debugChecks });
+    const { events, debugChecks } = options;
+    const manager = new KvCacheManager({ config, device: pageDevice, events, debugChecks });
     try {
       await manager.ready();
       const outside = outsideOf(options, manager, pageDevice);

@@ -8,6 +8,8 @@ import { catchUpStart, type LayerHistory } from './catch-up-start.ts';
 export interface OpenRequest {
   /** What may be reused: all that is known but the last token. */
   readonly tokens: Uint32Array;
+  /** The caller's name for it. */
+  readonly id?: number;
   readonly lookup: boolean;
   readonly publish: boolean;
   readonly scope?: ReuseScope;
@@ -59,8 +61,8 @@ export class ReuseOpener {
   }
 
   #create(request: OpenRequest, tokens: Uint32Array | undefined, options: { requireOptional?: boolean } = {}): KvCache {
-    const { scope, expectedPromptLength } = request;
-    return this.#manager.createKvCache({ tokens, scope, expectedPromptLength, ...options });
+    const { id, scope, expectedPromptLength } = request;
+    return this.#manager.createKvCache({ id, tokens, scope, expectedPromptLength, ...options });
   }
 
   #opened(request: OpenRequest, cache: KvCache): OpenedReuse {

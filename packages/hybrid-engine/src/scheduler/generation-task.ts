@@ -1,6 +1,6 @@
 import { type KvCache, PagesLostError } from '@bufferwise/cache-manager';
 import { planChunks } from '../engine/chunk-plan.ts';
-import type { GenerationRequest } from '../engine/generation.ts';
+import { type GenerationRequest, groupReuse } from '../engine/generation.ts';
 import type { SequenceChunk } from '../engine/gpu-model.ts';
 import type { OpenedReuse, ReuseOpener } from '../reuse/open-reuse.ts';
 import type { Task } from './task.ts';
@@ -26,7 +26,7 @@ export interface TaskHost {
 /** The part of a request that says where it comes in, and what it may share. */
 export type PromptRequest = Pick<
   GenerationRequest,
-  'prompt' | 'turnBorders' | 'lookup' | 'publish' | 'scope' | 'signal' | 'priority'
+  'prompt' | 'turnBorders' | 'lookup' | 'publish' | 'id' | 'onBegin' | 'scope' | 'signal' | 'priority'
 >;
 
 /** What a request has cost, counted as it ran. */
@@ -260,10 +260,10 @@ export abstract class GenerationTask implements Task {
   readonly #onAbort = () => this.fail(this.request.signal?.reason);
 
   #lookUp(): OpenedReuse {
-    const { scope, publish = true } = this.request;
+    const { id, scope, publish = true } = this.request;
     // The last token is always computed: its logits choose the next one.
     const tokens = this.known.slice(0, this.known.length - 1);
-    return this.host.reuse.open({ tokens, lookup: this.#mayReuse, scope, publish, expectedPromptLength: this.promptLength });
+    return this.host.reuse.open({ tokens, id, lookup: this.#mayReuse, scope, publish, expectedPromptLength: this.promptLength });
   }
 
   #begin(opened: OpenedReuse): void {
@@ -272,6 +272,7 @@ export abstract class GenerationTask implements Task {
       this.firstOpened = opened;
       this.counts.reusedTokens = opened.matched;
       this.#reached = opened.matched;
+      this.request.onBegin?.({ reusedTokens: opened.matched, groups: groupReuse(opened) });
     }
     const { promptLength } = this;
     const { chunkTokens, outsideBlockTokens } = this.host;

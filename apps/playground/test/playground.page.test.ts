@@ -1,0 +1,191 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { launchBrowser, PlaygroundPage } from './support/playground-page.ts';
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+afterAll(() => browser.close());
+
+const SHARED = 'One beginning, three endings';
+
+describe('conversations', () => {
+  let at: PlaygroundPage;
+  beforeAll(async () => {
+    at = await PlaygroundPage.ready(browser);
+    await at.answerShortly();
+  });
+  afterAll(() => at.close());
+
+  test('whoever begins with the same words finds them in memory, counted token by token', async () => {
+    await at.begin(SHARED);
+    await at.isDone('A', 'B', 'C');
+    expect((await at.found('A')).found).toBe(0);
+    for (const name of ['B', 'C']) {
+      const { found, of } = await at.found(name);
+      expect(found).toBeGreaterThan(250);
+      expect(of - found).toBeLessThan(10);
+    }
+    const log = at.page.getByRole('log');
+    await expect.poll(() => log.textContent()).toMatch(/B finds \d+ of its \d+ tokens in memory/);
+    expect(await log.textContent()).toMatch(/replay ring is private: nobody lends it/);
+  });
+
+  test('the pages of a private ring are gone with the answers, those of other groups stay', async () => {
+    await expect.poll(() => at.pagesOf('Replay ring')).toBe(0);
+    expect(await at.pagesOf('Full attention')).toBeGreaterThan(18);
+    expect(await at.pagesOf('Recurrent state')).toBeGreaterThan(2);
+  });
+
+  test('the tree shows where texts part, and a block leads to its pages in the map', async () => {
+    await at.tab('Tree');
+    const runs = at.page.getByRole('tree').locator('.run');
+    await expect.poll(() => runs.count()).toBeGreaterThanOrEqual(4);
+    await runs.first().locator('.run-line').first().click();
+    await at.page.getByRole('tree').locator('.block').first().click();
+    // One page of each group that lends them.
+    await expect.poll(() => at.page.locator('.ring.chosen').count()).toBeGreaterThanOrEqual(2);
+  });
+
+  test('a page leads to its block in the tree, by keys alone', async () => {
+    await at.tab('Story');
+    await at.page.getByRole('application', { name: 'Pages of Full attention' }).first().focus();
+    await at.page.keyboard.press('Home');
+    await at.page.keyboard.press('ArrowRight');
+    await at.page.keyboard.press('Enter');
+    await at.page.getByRole('treeitem', { selected: true }).waitFor();
+    expect(await at.page.locator('.tip:visible').textContent()).toMatch(/Full attention, slot 1[\s\S]*tokens 16 to 31/);
+    await at.tab('Story');
+  });
+
+  test('a long answer streams, and can be stopped', async () => {
+    await at.answerShortly(128);
+    await at.conversation('A').getByRole('button', { name: 'Continue in A' }).click();
+    await at.conversation('A').getByText('Answering').waitFor();
+    await at.conversation('A').getByRole('button', { name: 'Stop A' }).click();
+    await at.conversation('A').getByText('Stopped').waitFor();
+    await at.answerShortly();
+  });
+
+  test('a branch begins with the memory of what it branched from', async () => {
+    await at
+      .conversation('B')
+      .getByRole('button', { name: /Branch off B/ })
+      .click();
+    await at.conversation('D').getByLabel('Say something in D').fill('Then the old man said');
+    await at.page.keyboard.press('Enter');
+    await at.isDone('D');
+    const { found, of } = await at.found('D');
+    expect(found).toBeGreaterThan(0.9 * of - 10);
+  });
+
+  test('less memory sends pages away, first to host memory', async () => {
+    const slider = at.page.getByRole('slider', { name: 'Device memory' });
+    await at.begin('Five strangers');
+    await at.isDone('E', 'F', 'G', 'H', 'I');
+    await slider.focus();
+    await at.page.keyboard.press('Home');
+    await expect.poll(() => at.page.getByRole('log').textContent()).toMatch(/The device has 10 MiB for pages now/);
+    await at.tab('Groups');
+    await expect
+      .poll(async () =>
+        Number(
+          await at.page
+            .locator('.group', { hasText: 'Window of 128' })
+            .locator('tr', { hasText: 'Left the device' })
+            .locator('td')
+            .textContent(),
+        ),
+      )
+      .toBeGreaterThan(0);
+    expect(await at.pagesOf('Window of 128', 1)).toBeGreaterThan(0);
+    await at.tab('Story');
+    expect(await at.page.getByRole('log').textContent()).toMatch(/left the device/);
+  });
+
+  test('what is forgotten is not found again', async () => {
+    await at.page.getByRole('button', { name: 'Forget everything' }).click();
+    await expect.poll(() => at.pagesOf('Full attention')).toBe(0);
+    await at.tab('Tree');
+    await at.page.getByText('the tree is empty').waitFor();
+    await at.tab('Story');
+  });
+});
+
+describe('one by one', () => {
+  let at: PlaygroundPage;
+  beforeAll(async () => {
+    at = await PlaygroundPage.ready(browser);
+    await at.answerShortly();
+  });
+  afterAll(() => at.close());
+
+  test('step by step, nothing moves until the next step, and each step is told', async () => {
+    await at.page.getByRole('switch', { name: 'Step by step' }).check();
+    await at.begin('The same words twice');
+    const next = at.page.getByRole('button', { name: 'Next step' });
+    const answered = async (name: string) => (await at.conversation(name).textContent())?.match(/(\d+) answered/)?.[1];
+    await next.click();
+    await expect.poll(() => answered('A')).toBe('1');
+    await at.page.getByText('Every conversation waits.').waitFor();
+    for (const expected of ['2', '3']) {
+      await next.click();
+      await expect.poll(async () => Number(await answered('A'))).toBeGreaterThanOrEqual(Number(expected));
+    }
+    await expect.poll(() => at.page.getByRole('log').textContent()).toMatch(/B finds \d+ of its \d+ tokens/);
+    await at.page.getByRole('switch', { name: 'Step by step' }).uncheck();
+    await at.isDone('A', 'B');
+  });
+
+  test('after a reload the first answer begins with what the visit before has left', async () => {
+    // Of the conversations before.
+    await expect.poll(() => at.page.locator('.kept').textContent()).toMatch(/: [1-9][\d,]* tokens kept/);
+    await at.page.reload();
+    await at.isReady();
+    await at.answerShortly();
+    await at.begin('The same words twice');
+    await at.isDone('A');
+    const { found, of } = await at.found('A');
+    expect(found).toBeGreaterThan(of - 20);
+    await at.tab('Story');
+    expect(await at.page.getByRole('log').textContent()).toMatch(/tokens of memory came from an earlier visit/);
+
+    await at.isDone('B');
+    await at.page.locator('.kept').getByRole('button', { name: 'Forget' }).click();
+    await at.page.getByText('What was kept beyond a reload is forgotten.').waitFor();
+    await at.page.reload();
+    await at.isReady();
+    await at.begin('The same words twice');
+    await at.conversation('A').getByText('tokens from memory').waitFor();
+    expect((await at.found('A')).found).toBe(0);
+    await at.isDone('A', 'B');
+  });
+
+  test('a policy shows what it costs, side by side, and then holds for the whole page', async () => {
+    await at.tab('Policies');
+    for (const role of ['ssm state', 'conv state']) await at.page.getByLabel(`Policy of every ${role}`).selectOption('private');
+    await at.page.getByRole('button', { name: 'Compare' }).click();
+    const table = at.page.getByRole('table', { name: 'Two requests, one beginning' });
+    await table.waitFor();
+    const figures = async (name: string) =>
+      (await table.getByRole('row', { name }).getByRole('cell').allTextContents()).map((text) => Number.parseFloat(text));
+    const [foundBefore, foundAfter] = await figures('Found by the second');
+    expect(foundBefore).toBeGreaterThan(200);
+    expect(foundAfter).toBe(0);
+    const [leftBefore, leftAfter] = await figures('Left for others');
+    expect(leftAfter).toBeLessThan(leftBefore);
+    await at.page.getByText('Both answer with the same words').waitFor();
+
+    await at.page.getByRole('button', { name: 'Use these' }).click();
+    await at.page.getByRole('heading', { name: 'Recurrent state' }).first().waitFor();
+    await expect
+      .poll(() => at.page.locator('.pool', { hasText: 'Recurrent state' }).first().locator('.tag').textContent())
+      .toBe('private');
+    await at.begin('The same words twice');
+    await at.isDone('C', 'D');
+    expect((await at.found('D')).found).toBe(0);
+  });
+});
