@@ -46,6 +46,8 @@ export { firstLiveToken, reusedGroups, usualReplay } from './consumer/replay.ts'
 export { StepPages } from './consumer/step-pages.ts';
 export { AdapterError, type AdapterErrorCode } from './errors.ts';
 export { interrupted } from './interrupted.ts';
+// Numbers in pages
+export { decodeHalf, decodeHalves, encodeHalf, encodeHalves } from './numbers/halves.ts';
 // Page stores: pages outside of the process
 export { checkedPageStore } from './page-store/checked-page-store.ts';
 export { deleteByPrefix } from './page-store/delete-by-prefix.ts';

@@ -1,5 +1,5 @@
 import type { ConnectorGroup, PageBuffer } from '@bufferwise/adapter-kit';
-import { fromHalves, toHalves } from './float16.ts';
+import { decodeHalves, encodeHalves } from '@bufferwise/adapter-kit';
 
 /** Whole rows of a page that are kept in 8 bits. */
 interface Rows {
@@ -119,9 +119,9 @@ const end = ({ offset, bytes }: Rows) => offset + bytes;
 
 /** @param bytes at the start of a buffer of their own */
 function numbersOf(bytes: Uint8Array, type: 'f32' | 'f16'): Float32Array {
-  return type === 'f32' ? new Float32Array(bytes.buffer) : fromHalves(new Uint16Array(bytes.buffer));
+  return type === 'f32' ? new Float32Array(bytes.buffer) : decodeHalves(new Uint16Array(bytes.buffer));
 }
 
 function bytesOf(values: Float32Array, type: 'f32' | 'f16'): Uint8Array {
-  return new Uint8Array(type === 'f32' ? values.buffer : toHalves(values).buffer);
+  return new Uint8Array(type === 'f32' ? values.buffer : encodeHalves(values).buffer);
 }

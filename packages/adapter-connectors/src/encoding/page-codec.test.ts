@@ -1,9 +1,9 @@
 import type { ConnectorGroup, PageNumbers } from '@bufferwise/adapter-kit';
+import { decodeHalves, encodeHalves } from '@bufferwise/adapter-kit';
 import { fullAttention, lifecycleId, ssmState } from '@bufferwise/core-policy';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { deflate, inflate } from './deflate.ts';
-import { fromHalves, toHalves } from './float16.ts';
 import { FRAME_BYTES, PageCodec, type PageEncoding } from './page-codec.ts';
 
 const bytesOf = (numbers: Float32Array | Uint16Array) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
@@ -125,11 +125,11 @@ describe('numbers in 8 bits', () => {
   test.each(['f32', 'f16'] as const)('of %s are as near as the largest of their row / 254', async (type) => {
     await fc.assert(
       fc.asyncProperty(rows, async (given) => {
-        const numbers = type === 'f32' ? given : fromHalves(toHalves(given));
-        const page = type === 'f32' ? bytesOf(numbers) : bytesOf(toHalves(numbers));
+        const numbers = type === 'f32' ? given : decodeHalves(encodeHalves(given));
+        const page = type === 'f32' ? bytesOf(numbers) : bytesOf(encodeHalves(numbers));
         const codec = new PageCodec(groupOf([{ bytes: page.length, type, rowLength }]), { int8: true });
         const back = (await through(codec, page)) as Uint8Array;
-        const found = type === 'f32' ? new Float32Array(back.buffer) : fromHalves(new Uint16Array(back.buffer));
+        const found = type === 'f32' ? new Float32Array(back.buffer) : decodeHalves(new Uint16Array(back.buffer));
         for (let row = 0; row < 3; row++) {
           const slice = (all: Float32Array) => all.subarray(row * rowLength, (row + 1) * rowLength);
           const largest = Math.max(...slice(numbers).map(Math.abs));

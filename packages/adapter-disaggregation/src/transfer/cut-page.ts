@@ -1,4 +1,4 @@
-import { decodeHalf, encodeHalf } from './half-numbers.ts';
+import { decodeHalf, encodeHalf } from '@bufferwise/adapter-kit';
 import type { LayoutMap, MappedBuffer } from './layout-map.ts';
 import { type BufferForm, numberBytes, rowBytes } from './transfer-layout.ts';
 

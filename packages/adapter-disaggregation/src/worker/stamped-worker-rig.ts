@@ -1,7 +1,7 @@
+import { decodeHalf, encodeHalf } from '@bufferwise/adapter-kit';
 import { HostPageDevice, type HostPoolMemory, type KvCache, KvCacheManager } from '@bufferwise/cache-manager';
 import { checkInvariants } from '@bufferwise/cache-manager/testing';
 import { defineCacheConfig, isLive, type LayerConfig, type LayerGroupId, type ReusePolicy } from '@bufferwise/core-policy';
-import { decodeHalf, encodeHalf } from '../transfer/half-numbers.ts';
 import type { BufferForm, BufferForms } from '../transfer/transfer-layout.ts';
 
 /** One layer of a stamped model: what it is, and how its pages are kept. */

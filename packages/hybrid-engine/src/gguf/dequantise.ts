@@ -1,4 +1,5 @@
-import { decodeBfloat16, decodeFloat16 } from '../model/float16.ts';
+import { decodeHalf } from '@bufferwise/adapter-kit';
+import { decodeBfloat16 } from '../model/bfloat16.ts';
 import type { WeightTensor } from '../model/weight-tensor.ts';
 import { BLOCK_LAYOUTS, QUANTISED_BLOCK_ELEMENTS } from './tensor-type.ts';
 
@@ -26,7 +27,7 @@ const READERS: Readonly<Record<WeightTensor['type'], BlockReader>> = {
     values[to] = view.getFloat32(from, true);
   },
   F16(view, from, values, to) {
-    values[to] = decodeFloat16(view.getUint16(from, true));
+    values[to] = decodeHalf(view.getUint16(from, true));
   },
   BF16(view, from, values, to) {
     values[to] = decodeBfloat16(view.getUint16(from, true));
@@ -40,7 +41,7 @@ const READERS: Readonly<Record<WeightTensor['type'], BlockReader>> = {
  * @see ggml src/ggml-quants.c, `dequantize_row_q8_0`
  */
 function readQ8(view: DataView, from: number, values: Float32Array, to: number): void {
-  const scale = decodeFloat16(view.getUint16(from, true));
+  const scale = decodeHalf(view.getUint16(from, true));
   for (let i = 0; i < QUANTISED_BLOCK_ELEMENTS; i++) values[to + i] = scale * view.getInt8(from + 2 + i);
 }
 
@@ -50,7 +51,7 @@ function readQ8(view: DataView, from: number, values: Float32Array, to: number):
  * @see ggml src/ggml-quants.c, `dequantize_row_q4_0`
  */
 function readQ4(view: DataView, from: number, values: Float32Array, to: number): void {
-  const scale = decodeFloat16(view.getUint16(from, true));
+  const scale = decodeHalf(view.getUint16(from, true));
   const half = QUANTISED_BLOCK_ELEMENTS / 2;
   for (let i = 0; i < half; i++) {
     const pair = view.getUint8(from + 2 + i);

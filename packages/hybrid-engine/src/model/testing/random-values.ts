@@ -1,5 +1,5 @@
+import { decodeHalf } from '@bufferwise/adapter-kit';
 import { Random } from '../../sampling/random.ts';
-import { decodeFloat16 } from '../float16.ts';
 import type { WeightTensor } from '../weight-tensor.ts';
 
 /** Values for tests of kernels, the same for the same seed. */
@@ -28,7 +28,7 @@ export class RandomValues {
   /** binary16 numbers from -1 to 1, subnormal ones among them: their bits, and what they stand for. */
   f16(length: number): { bits: Uint16Array<ArrayBuffer>; values: Float32Array } {
     const bits = Uint16Array.from({ length }, () => this.integer(0, 0x3c00) | (this.integer(0, 1) << 15));
-    return { bits, values: Float32Array.from(bits, decodeFloat16) };
+    return { bits, values: Float32Array.from(bits, decodeHalf) };
   }
 }
 
