@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { buildPackages } from './build.mjs';
 import { dependencies } from './dependencies.mjs';
@@ -10,14 +11,15 @@ import { countTests } from './test-report.mjs';
 import { cacheFolder, root, sourceFiles } from './workspace.mjs';
 
 /**
- * The runs of each suite. A run is one vitest project, on the source, or with `BUFFERWISE_TEST=built` on what the packages ship.
+ * The runs of each suite. A run is one vitest project, on the source, or with `BUFFERWISE_TEST=built` on what the packages ship. Files of those that
+ * are `parallel` share nothing, and run on all cores; vitest alone would leave one to itself.
  */
 const suites = {
   unit: [
-    { title: 'unit tests', project: 'unit' },
-    { title: 'unit tests on the built packages', project: 'unit', built: true },
+    { title: 'unit tests', project: 'unit', parallel: true },
+    { title: 'unit tests on the built packages', project: 'unit', built: true, parallel: true },
   ],
-  gpu: [{ title: 'GPU tests in Node', project: 'gpu' }],
+  gpu: [{ title: 'GPU tests in Node', project: 'gpu', parallel: true }],
   browser: [{ title: 'GPU tests in Chromium', project: 'browser' }],
   page: [{ title: 'tests of the playground in Chromium', project: 'page' }],
   services: [{ title: 'tests against real services', project: 'services', suffix: '.services.test.ts' }],
@@ -84,7 +86,7 @@ function keepUnlessInterrupted(error) {
 const sourceFilesWith = (suffix) =>
   ['packages', 'apps', 'internal'].flatMap((part) => sourceFiles(part, (path) => path.endsWith(suffix)));
 
-async function runSuite({ project, built }, vitestArgs) {
+async function runSuite({ project, built, parallel }, vitestArgs) {
   const report = join(cacheFolder, 'test', `${project}${built ? '-built' : ''}.json`);
   mkdirSync(join(cacheFolder, 'test'), { recursive: true });
   rmSync(report, { force: true });
@@ -95,6 +97,7 @@ async function runSuite({ project, built }, vitestArgs) {
     '--reporter=default',
     '--reporter=json',
     `--outputFile.json=${report}`,
+    ...(parallel ? [`--maxWorkers=${availableParallelism()}`] : []),
     ...vitestArgs,
     // Words of the person choose tests: not every suite has some of those. A whole suite that finds none is broken.
     ...(vitestArgs.length > 0 ? ['--passWithNoTests'] : []),
