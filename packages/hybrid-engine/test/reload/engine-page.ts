@@ -7,6 +7,8 @@ export interface Question {
   readonly directory: string;
   readonly prompt: readonly number[];
   readonly maxNewTokens: number;
+  /** Keeps prompts apart that begin alike. */
+  readonly salt: number;
 }
 
 /** What it answers. */
@@ -55,10 +57,10 @@ async function start(directory: string): Promise<HybridEngine> {
 addEventListener('message', async ({ data, ports }: MessageEvent<Question>) => {
   if (data?.prompt === undefined) return;
   engine ??= start(data.directory);
-  const { prompt, maxNewTokens } = data;
+  const { prompt, maxNewTokens, salt } = data;
   const asked = await engine;
   const before = { ...(asked.outside as OutsideCounts) };
-  const { tokens, report } = await asked.complete({ prompt, maxNewTokens });
+  const { tokens, report } = await asked.complete({ prompt, maxNewTokens, scope: { salt } });
   await asked.saved();
   const after = asked.outside as OutsideCounts;
   const reply: Reply = {
