@@ -21,8 +21,8 @@ export class RedisCluster {
 
   /** Starts one and waits until all nodes agree that it is whole and every replica has its data. */
   static async start(): Promise<RedisCluster> {
-    // The bus of a node listens 10,000 above its port.
-    const ports = await freePorts(2 * NUM_MASTERS, 32_000);
+    // The bus of a node listens 10,000 above its port: on none that is another node's, or that the system gives to connections (from 32,768 on).
+    const ports = await freePorts(2 * NUM_MASTERS, 20_000);
     const started = await Promise.allSettled(ports.map((port) => RedisProcess.start({ port, settings: SETTINGS })));
     const nodes = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     const cluster = new RedisCluster(nodes);
