@@ -12,14 +12,14 @@ import { cacheFolder, root, sourceFiles } from './workspace.mjs';
 
 /**
  * The runs of each suite. A run is one vitest project, on the source, or with `BUFFERWISE_TEST=built` on what the packages ship. Files of those that
- * are `parallel` share nothing, and run on all cores; vitest alone would leave one to itself.
+ * are `parallel` share nothing, and run on all cores; vitest alone would leave one to itself. A software GPU takes all cores for one file already.
  */
 const suites = {
   unit: [
     { title: 'unit tests', project: 'unit', parallel: true },
     { title: 'unit tests on the built packages', project: 'unit', built: true, parallel: true },
   ],
-  gpu: [{ title: 'GPU tests in Node', project: 'gpu', parallel: true }],
+  gpu: [{ title: 'GPU tests in Node', project: 'gpu' }],
   browser: [{ title: 'GPU tests in Chromium', project: 'browser' }],
   page: [{ title: 'tests of the playground in Chromium', project: 'page' }],
   services: [{ title: 'tests against real services', project: 'services', suffix: '.services.test.ts' }],
