@@ -12,6 +12,8 @@ export interface JobRequest {
   readonly numTokens: number;
   /** For the workers, of no meaning here. */
   readonly body: string;
+  /** The worker that is to decode. Default: whoever is best. */
+  readonly decodeAt?: string;
   /** It fails when it is not done by then. Milliseconds from now on. */
   readonly limitMs: number;
 }
