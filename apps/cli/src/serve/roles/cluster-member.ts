@@ -22,8 +22,11 @@ import { PageLinks } from './page-links.ts';
 import { PrefillJobs } from './prefill-jobs.ts';
 import type { ClusterChoice } from './role-args.ts';
 
-/** The same for all workers. A worker that fell silent is given up early: whoever is left without one can read prompts by itself. */
-const TIMES: Partial<ControlTimes> = { heartbeatMs: 1_000, expiryMs: 5_000, noWorkerMs: 1_000 };
+/**
+ * The same for all workers. A worker that fell silent is given up early: whoever is left without one can read prompts by itself. Kernels that are
+ * compiled for the first time may keep a process from hearing for seconds.
+ */
+const TIMES: Partial<ControlTimes> = { heartbeatMs: 1_000, expiryMs: 6_000, takeMs: 6_000, noWorkerMs: 1_000 };
 /** Why a job is not tried elsewhere lies here, so few tries tell it. */
 const MOST_RETRIES = 3;
 /** What is said last may have to wait for a server that is away. */
