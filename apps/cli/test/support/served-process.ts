@@ -28,6 +28,10 @@ export async function startServe(
     env,
   });
   started.push(child);
+  // A test run that is ended in the middle leaves no server behind.
+  const kill = () => void child.kill('SIGKILL');
+  process.on('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
   let told = '';
   child.stderr.on('data', (bytes) => {
     told += bytes;
