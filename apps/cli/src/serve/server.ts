@@ -1,7 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import type { HybridEngine } from '@bufferwise/hybrid-engine';
 import type { FastifyInstance } from 'fastify';
-import type { Registry } from 'prom-client';
 import type { PrefixStore } from '../input/prefix-store.ts';
 import { Admission, type AdmissionLimits } from './admission/admission.ts';
 import { DrainedError } from './admission/endings.ts';
@@ -11,6 +10,7 @@ import { type HttpLimits, openApp } from './http/open-app.ts';
 import { requireKeys } from './http/tenant.ts';
 import { type MeasuredEngine, Metrics } from './metrics/metrics.ts';
 import type { ServedModel } from './model/served-model.ts';
+import type { ClusterPart } from './roles/cluster-part.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import { completions } from './routes/completions.ts';
 import { models } from './routes/models.ts';
@@ -32,13 +32,6 @@ export interface ServerOptions {
   readonly storeStatistics?: PrefixStore['statistics'];
   /** Is told errors that are bugs. */
   onBug(error: unknown): void;
-}
-
-/** The part of a server that works with others, as it shows. */
-export interface ClusterPart {
-  /** Puts what it counts into a registry. */
-  measure(registry: Registry): void;
-  inspect(): object;
 }
 
 /** A server that listens. */

@@ -188,7 +188,7 @@ describe.runIf(hasServer('nats'))('bufferwise serve --role', () => {
       network = await FaultProxy.start(port);
       ends.push(() => network.stop());
       const starting = decode('--pages', `127.0.0.1:${port}`, '--pages-as', `127.0.0.1:${network.port}`);
-      [answerer, reader] = await Promise.all([starting, prefill()]);
+      [answerer, reader] = await Promise.all([starting, prefill('--drain-timeout', '5m')]);
     });
 
     /** A prompt whose move has begun, and goes slowly. */

@@ -15,6 +15,7 @@ import { Gauge, type Registry } from 'prom-client';
 import { CliError } from '../../cli-error.ts';
 import type { AnswerEngine } from '../answer/answer-prompt.ts';
 import { AnswersElsewhereRead } from './answers-elsewhere-read.ts';
+import type { ClusterPart } from './cluster-part.ts';
 import type { EventRelay } from './event-relay.ts';
 import { MoveFigures } from './move-figures.ts';
 import { MovedPrompts } from './moved-prompts.ts';
@@ -43,7 +44,7 @@ export interface MemberOptions {
 }
 
 /** A worker among others of the same model: reads prompts for them, has them read its own, or both. */
-export class ClusterMember {
+export class ClusterMember implements ClusterPart {
   readonly id: string;
   /** What answers: null for one that only reads. */
   readonly answers: AnswerEngine | null;

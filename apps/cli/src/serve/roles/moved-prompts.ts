@@ -32,11 +32,6 @@ export class MovedPrompts {
     this.#options = options;
   }
 
-  /** Prompts that are waited for. */
-  get numAwaited(): number {
-    return this.#awaited.size;
-  }
-
   /**
    * @returns the request, active, all but the last token of its prompt read, and the caller's; null where it is to be read here. Rejects with the
    *   signal's reason

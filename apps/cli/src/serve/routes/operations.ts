@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Admission } from '../admission/admission.ts';
 import type { MeasuredEngine, Metrics } from '../metrics/metrics.ts';
 import type { ServedModel } from '../model/served-model.ts';
-import type { ClusterPart } from '../server.ts';
+import type { ClusterPart } from '../roles/cluster-part.ts';
 
 export interface Operations {
   readonly engine: MeasuredEngine;
