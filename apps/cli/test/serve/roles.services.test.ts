@@ -73,7 +73,7 @@ async function numTokens({ url }: ServedProcess, prompt: string): Promise<number
 
 /** The figures of a server, by name and labels. */
 async function figures({ url }: ServedProcess, key?: string): Promise<Map<string, number>> {
-  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const text = await (await fetch(`${url}/metrics`, { headers })).text();
   const lines = text.split('\n').filter((line) => line.startsWith('bufferwise_'));
   return new Map(
