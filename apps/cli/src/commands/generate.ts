@@ -41,12 +41,6 @@ export const generate = defineCommand({
       valueHint: 'N',
       default: '0',
     },
-    store: {
-      type: 'string',
-      description:
-        'Where prefixes are kept and found, also by the next process: a folder, redis://HOST:PORT (several between commas: a cluster), s3://BUCKET',
-      valueHint: 'DIR|ADDRESS',
-    },
     ...STORE_ARGS,
     ...STORE_ENCODING_ARGS,
     json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },

@@ -56,13 +56,13 @@ export const prefix = defineCommand({
       description: 'Whole number that keeps tenants apart; of the export, and the same of the import',
       valueHint: 'N',
     },
+    ...STORE_ARGS,
     store: {
       type: 'string',
       description:
         'A folder or an address, as of generate. export: looked into first, and what is computed is kept there; import: where the prefix goes',
       valueHint: 'DIR|ADDRESS',
     },
-    ...STORE_ARGS,
     ...STORE_ENCODING_ARGS,
     memory: { type: 'string', description: 'Memory for all pages', valueHint: 'SIZE', default: '64MiB' },
     verify: { type: 'boolean', description: 'inspect: read the whole file, and check every page', default: false },

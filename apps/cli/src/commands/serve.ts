@@ -63,12 +63,6 @@ export const serve = defineCommand({
       valueHint: 'N',
       default: '0',
     },
-    store: {
-      type: 'string',
-      description:
-        'Where prefixes are kept and found, also by the next process: a folder, redis://HOST:PORT (several between commas: a cluster), s3://BUCKET',
-      valueHint: 'DIR|ADDRESS',
-    },
     ...STORE_ARGS,
     ...STORE_ENCODING_ARGS,
     'max-active': { type: 'string', description: 'Answers computed at a time', valueHint: 'N', default: '32' },

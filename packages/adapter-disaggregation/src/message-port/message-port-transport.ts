@@ -1,16 +1,14 @@
 import {
   AdapterError,
-  CallGate,
   type CallOptions,
   type PageConnection,
   type PageListener,
   type PageTransport,
   type PageTransportLimits,
 } from '@bufferwise/adapter-kit';
-import { greet } from '../link/greet.ts';
-import { LinkListener } from '../link/link-listener.ts';
-import { type LinkOptions, type LinkSettings, linkSettings } from '../link/link-options.ts';
-import { importKey, type SealKey } from '../link/seals.ts';
+import { LinkEnds } from '../link/link-ends.ts';
+import type { LinkListener } from '../link/link-listener.ts';
+import type { LinkOptions } from '../link/link-options.ts';
 import { type PortLike, PortWire } from './port-wire.ts';
 
 export interface MessagePortTransportOptions extends LinkOptions {
@@ -43,75 +41,37 @@ export class MessagePortTransport implements PageTransport {
   readonly name = 'message port transport';
   readonly supports = { flowControl: true, damageReports: true } as const;
   readonly limits: PageTransportLimits;
-  readonly #gate = new CallGate(this.name);
-  readonly #settings: LinkSettings;
-  readonly #key: Promise<SealKey | null>;
+  readonly #ends: LinkEnds;
   readonly #port: PortLike;
   readonly #listeners = new Map<string, LinkListener>();
-  readonly #open = new Set<{ close(): Promise<void> }>();
   #nextAddress = 0;
 
   /** @throws {TransferError} `invalid-transport-options` */
   constructor(options: MessagePortTransportOptions) {
-    this.#settings = linkSettings(options);
-    this.limits = this.#settings.limits;
-    this.#key = options.key === undefined ? Promise.resolve(null) : importKey(options.key);
+    this.#ends = new LinkEnds(this.name, options);
+    this.limits = this.#ends.settings.limits;
     this.#port = options.port;
     this.#port.addEventListener('message', this.#invited);
     this.#port.start?.();
   }
 
   listen(address?: string, options?: CallOptions): Promise<PageListener> {
-    return this.#gate.run(options, async () => {
-      const key = await this.#key;
+    return this.#ends.listen(options, async (make) => {
       const name = address ?? this.#freeAddress();
       if (this.#listeners.has(name))
         throw new AdapterError('unknown-address', `${this.name}: ${name} is taken; listen elsewhere, or leave the address out`);
-      const listener = new LinkListener({
-        address: name,
-        key,
-        settings: this.#settings,
-        stop: async () => {
-          this.#listeners.delete(name);
-          this.#open.delete(listener);
-        },
-        opened: (connection) => this.#keep(connection),
-      });
+      const listener = make(name, () => void this.#listeners.delete(name));
       this.#listeners.set(name, listener);
-      this.#open.add(listener);
       return listener;
     });
   }
 
   connect(address: string, options?: CallOptions): Promise<PageConnection> {
-    return this.#gate.run(options, async () => {
-      const key = await this.#key;
-      const stopped = this.#gate.interruption(options);
-      const greeting = new AbortController();
-      stopped.promise.catch((reason) => greeting.abort(reason));
-      try {
-        const port = await this.#invite(address, greeting.signal);
-        const wire = new PortWire(port, address);
-        const connection = await greet(wire, 'connecting', key, this.#settings, { signal: greeting.signal });
-        this.#keep(connection);
-        return connection;
-      } finally {
-        stopped.release();
-      }
-    });
+    return this.#ends.connect(options, async (signal) => new PortWire(await this.#invite(address, signal), address));
   }
 
   close(): Promise<void> {
-    const closing = [...this.#open].map((each) => each.close());
-    return this.#gate.close(async () => {
-      this.#port.removeEventListener('message', this.#invited);
-      await Promise.all([...closing, ...[...this.#open].map((each) => each.close())]);
-    });
-  }
-
-  #keep(connection: { close(): Promise<void>; onEnd: () => void }): void {
-    this.#open.add(connection);
-    connection.onEnd = () => this.#open.delete(connection);
+    return this.#ends.close(() => this.#port.removeEventListener('message', this.#invited));
   }
 
   #freeAddress(): string {
@@ -124,7 +84,7 @@ export class MessagePortTransport implements PageTransport {
   /** The own end of a new channel, once the other side has taken its own. */
   #invite(address: string, signal: AbortSignal): Promise<MessagePort> {
     const { port1, port2 } = new MessageChannel();
-    const { clock, handshakeTimeoutMs } = this.#settings;
+    const { clock, handshakeTimeoutMs } = this.#ends.settings;
     return new Promise((resolve, reject) => {
       const settle = (error?: unknown) => {
         tooLate();

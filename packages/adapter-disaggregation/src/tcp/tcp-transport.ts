@@ -2,17 +2,14 @@ import { connect as connectSocket, createServer, type Server, type Socket } from
 import { type ConnectionOptions, connect as connectTls, createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import {
   AdapterError,
-  CallGate,
   type CallOptions,
   type PageConnection,
   type PageListener,
   type PageTransport,
   type PageTransportLimits,
 } from '@bufferwise/adapter-kit';
-import { greet } from '../link/greet.ts';
-import { LinkListener } from '../link/link-listener.ts';
-import { type LinkOptions, type LinkSettings, linkSettings } from '../link/link-options.ts';
-import { importKey, type SealKey } from '../link/seals.ts';
+import { LinkEnds } from '../link/link-ends.ts';
+import type { LinkOptions } from '../link/link-options.ts';
 import { addressOf, parseAddress } from './tcp-address.ts';
 import { TcpWire } from './tcp-wire.ts';
 
@@ -34,67 +31,35 @@ export class TcpTransport implements PageTransport {
   readonly name = 'TCP transport';
   readonly supports = { flowControl: true, damageReports: true } as const;
   readonly limits: PageTransportLimits;
-  readonly #gate = new CallGate(this.name);
-  readonly #settings: LinkSettings;
-  readonly #key: Promise<SealKey>;
+  readonly #ends: LinkEnds;
   readonly #tls: TcpTransportOptions['tls'];
-  readonly #open = new Set<{ close(): Promise<void> }>();
 
   /** @throws {TransferError} `invalid-transport-options` */
   constructor(options: TcpTransportOptions) {
-    this.#settings = linkSettings(options);
-    this.limits = this.#settings.limits;
-    this.#key = importKey(options.key);
+    this.#ends = new LinkEnds(this.name, options);
+    this.limits = this.#ends.settings.limits;
     this.#tls = options.tls;
   }
 
   listen(address = '127.0.0.1:0', options?: CallOptions): Promise<PageListener> {
-    return this.#gate.run(options, async () => {
+    return this.#ends.listen(options, async (make) => {
       const { host, port } = parseAddress(address);
-      const key = await this.#key;
       const { server, listening } = await this.#serve(host, port);
-      const listener = new LinkListener({
-        address: addressOf(server),
-        key,
-        settings: this.#settings,
-        stop: () => new Promise((resolve) => server.close(() => resolve())),
-        opened: (connection) => this.#keep(connection),
-      });
+      const listener = make(addressOf(server), () => new Promise((resolve) => server.close(() => resolve())));
       listening.socket = (socket) => void listener.offer(new TcpWire(socket, peerOf(socket)));
-      this.#open.add(listener);
       return listener;
     });
   }
 
   connect(address: string, options?: CallOptions): Promise<PageConnection> {
-    return this.#gate.run(options, async () => {
+    return this.#ends.connect(options, async (signal) => {
       const { host, port } = parseAddress(address);
-      const key = await this.#key;
-      const stopped = this.#gate.interruption(options);
-      const greeting = new AbortController();
-      stopped.promise.catch((reason) => greeting.abort(reason));
-      try {
-        const socket = await this.#dial(address, host, port, greeting.signal);
-        const wire = new TcpWire(socket, address);
-        const connection = await greet(wire, 'connecting', key, this.#settings, { signal: greeting.signal });
-        this.#keep(connection);
-        return connection;
-      } finally {
-        stopped.release();
-      }
+      return new TcpWire(await this.#dial(address, host, port, signal), address);
     });
   }
 
   close(): Promise<void> {
-    const closing = [...this.#open].map((each) => each.close());
-    return this.#gate.close(async () => {
-      await Promise.all([...closing, ...[...this.#open].map((each) => each.close())]);
-    });
-  }
-
-  #keep(connection: { close(): Promise<void>; onEnd: () => void }): void {
-    this.#open.add(connection);
-    connection.onEnd = () => this.#open.delete(connection);
+    return this.#ends.close();
   }
 
   /** A server that listens; sockets go to whoever sets `listening.socket`. */
@@ -116,7 +81,7 @@ export class TcpTransport implements PageTransport {
 
   #dial(address: string, host: string, port: number, signal: AbortSignal): Promise<Socket> {
     const tls = this.#tls?.connect;
-    const { clock, handshakeTimeoutMs } = this.#settings;
+    const { clock, handshakeTimeoutMs } = this.#ends.settings;
     return new Promise((resolve, reject) => {
       const socket = tls === undefined ? connectSocket({ host, port }) : connectTls({ ...tls, host, port });
       const settle = (end: () => void) => {

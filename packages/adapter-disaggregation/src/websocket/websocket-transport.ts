@@ -1,15 +1,6 @@
-import {
-  CallGate,
-  type CallOptions,
-  type PageConnection,
-  type PageListener,
-  type PageTransport,
-  type PageTransportLimits,
-} from '@bufferwise/adapter-kit';
-import { greet } from '../link/greet.ts';
-import { LinkListener } from '../link/link-listener.ts';
-import { type LinkOptions, type LinkSettings, linkSettings } from '../link/link-options.ts';
-import { importKey, type SealKey } from '../link/seals.ts';
+import type { CallOptions, PageConnection, PageListener, PageTransport, PageTransportLimits } from '@bufferwise/adapter-kit';
+import { LinkEnds } from '../link/link-ends.ts';
+import type { LinkOptions } from '../link/link-options.ts';
 import { parseWebSocketAddress } from './websocket-address.ts';
 import { dialWebSocket } from './websocket-dial.ts';
 import type { WebSocketLike } from './websocket-like.ts';
@@ -54,80 +45,44 @@ export class WebSocketTransport implements PageTransport {
   readonly name = 'WebSocket transport';
   readonly supports = { flowControl: true, damageReports: true } as const;
   readonly limits: PageTransportLimits;
-  readonly #gate = new CallGate(this.name);
-  readonly #settings: LinkSettings;
-  readonly #key: Promise<SealKey>;
+  readonly #ends: LinkEnds;
   readonly #options: WebSocketTransportOptions;
-  readonly #open = new Set<{ close(): Promise<void> }>();
 
   /** @throws {TransferError} `invalid-transport-options` */
   constructor(options: WebSocketTransportOptions) {
-    this.#settings = linkSettings(options);
-    this.limits = this.#settings.limits;
-    this.#key = importKey(options.key);
+    this.#ends = new LinkEnds(this.name, options);
+    this.limits = this.#ends.settings.limits;
     this.#options = options;
   }
 
   /** Rejects with {AdapterError} `unsupported-call` where nobody can listen: in browsers, and without `ws`. */
   listen(address = 'ws://127.0.0.1:0', options?: CallOptions): Promise<PageListener> {
-    return this.#gate.run(options, async () => {
-      const url = parseWebSocketAddress(address);
-      const key = await this.#key;
+    return this.#ends.listen(options, async (make) => {
       const server = await serveWebSockets({
-        url,
+        url: parseWebSocketAddress(address),
         tls: this.#options.tls?.listen,
-        handshakeTimeoutMs: this.#settings.handshakeTimeoutMs,
+        handshakeTimeoutMs: this.#ends.settings.handshakeTimeoutMs,
         opened: (socket, peer) => void listener.offer(new WebSocketWire(socket, peer)),
       });
-      const listener: LinkListener = new LinkListener({
-        address: server.address,
-        key,
-        settings: this.#settings,
-        stop: async () => {
-          server.stop();
-          this.#open.delete(listener);
-        },
-        opened: (connection) => this.#keep(connection),
-      });
-      this.#open.add(listener);
+      const listener = make(server.address, () => server.stop());
       return listener;
     });
   }
 
   connect(address: string, options?: CallOptions): Promise<PageConnection> {
-    return this.#gate.run(options, async () => {
-      const url = parseWebSocketAddress(address);
-      const key = await this.#key;
-      const stopped = this.#gate.interruption(options);
-      const greeting = new AbortController();
-      stopped.promise.catch((reason) => greeting.abort(reason));
-      try {
-        const socket = await dialWebSocket({
-          url,
-          tls: this.#options.tls?.connect,
-          WebSocket: this.#options.WebSocket,
-          settings: this.#settings,
-          signal: greeting.signal,
-        });
-        const wire = new WebSocketWire(socket, address);
-        const connection = await greet(wire, 'connecting', key, this.#settings, { signal: greeting.signal });
-        this.#keep(connection);
-        return connection;
-      } finally {
-        stopped.release();
-      }
+    return this.#ends.connect(options, async (signal) => {
+      const socket = await dialWebSocket({
+        url: parseWebSocketAddress(address),
+        tls: this.#options.tls?.connect,
+        WebSocket: this.#options.WebSocket,
+        settings: this.#ends.settings,
+        signal,
+      });
+      return new WebSocketWire(socket, address);
     });
   }
 
   close(): Promise<void> {
-    const closing = [...this.#open].map((each) => each.close());
-    return this.#gate.close(async () => {
-      await Promise.all([...closing, ...[...this.#open].map((each) => each.close())]);
-    });
-  }
-
-  #keep(connection: { close(): Promise<void>; onEnd: () => void }): void {
-    this.#open.add(connection);
-    connection.onEnd = () => this.#open.delete(connection);
+    return this.#ends.close();
   }
 }
