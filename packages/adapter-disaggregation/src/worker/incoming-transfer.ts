@@ -168,8 +168,7 @@ export class IncomingTransfer {
         this.#handedOver = true;
         break;
       case 'release':
-        this.#room?.cache.close();
-        this.#room = null;
+        this.#release();
         break;
       case 'finish':
         this.#finish(action.outcome);
@@ -215,6 +214,7 @@ export class IncomingTransfer {
       this.#traffic.begin(pages.layout, planTransfer(pages.layout, groups, handover).pages);
       this.#tell({ kind: 'allocated', groups });
     } catch (error) {
+      this.#release();
       this.#tell({ kind: 'refused', reason: `the request cannot be taken: ${(error as Error).message}` });
     }
   }
@@ -245,6 +245,11 @@ export class IncomingTransfer {
       cache.close();
       throw error;
     }
+  }
+
+  #release(): void {
+    this.#room?.cache.close();
+    this.#room = null;
   }
 
   #finish(outcome: TransferOutcome): void {
