@@ -8,6 +8,8 @@ import { makeAdvice } from './make-advice.ts';
 
 const folder = traceFolder();
 const TOKENS_PER_BLOCK = 16;
+if (folder === undefined)
+  console.info('Skipped: there are no published traces beside the repository; BUFFERWISE_TRACES names their folder.');
 
 describe.skipIf(folder === undefined)('policies of gpt-oss-20b for sessions of an agent', () => {
   it('require what each step of a session goes on from', { timeout: 120_000 }, async () => {

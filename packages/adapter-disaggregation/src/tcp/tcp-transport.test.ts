@@ -1,8 +1,8 @@
 import { createServer, type Socket } from 'node:net';
 import { FRAME_HEADER_BYTES, type PageTransport } from '@bufferwise/adapter-kit';
 import { describePageTransport } from '@bufferwise/adapter-kit/conformance/transport';
-import { afterEach, describe, expect, test } from 'vitest';
-import { manualClock } from '../manual-clock-rig.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { type ManualClock, manualClock } from '../manual-clock-rig.ts';
 import { isReachable, type TcpProxy, tcpProxy } from './tcp-proxy-rig.ts';
 import { TcpTransport } from './tcp-transport.ts';
 
@@ -67,20 +67,29 @@ async function proxyTo(address: string): Promise<TcpProxy> {
   return proxy;
 }
 
+/** Lets time go by until a promise has settled, however many turns it takes. */
+async function endedByTime(clock: ManualClock, promise: Promise<unknown>): Promise<void> {
+  let settled = false;
+  const settle = () => {
+    settled = true;
+  };
+  promise.then(settle, settle);
+  await vi.waitUntil(() => {
+    clock.advance(1000);
+    return settled;
+  });
+}
+
 describe('who has not the key', () => {
   test('is told so, and never reaches the other side', async () => {
     const [near, far] = twoTransports({ key: key.map((byte) => byte ^ 1) });
     const listener = await far.listen();
     await expect(near.connect(listener.address)).rejects.toMatchObject({ code: 'peer-not-authenticated' });
-    let accepted = false;
-    listener.accept().then(
-      () => {
-        accepted = true;
-      },
-      () => {},
-    );
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(accepted).toBe(false);
+    // The first one that is accepted is one that came later and has it.
+    const [other] = twoTransports();
+    const [here, there] = await Promise.all([other.connect(listener.address), listener.accept()]);
+    await here.send({ stream, body: Uint8Array.of(7) });
+    expect(await there.receive()).toMatchObject({ kind: 'message', body: Uint8Array.of(7) });
   });
 
   test('learns nothing of the key from what travels, and cannot play it again', async () => {
@@ -144,9 +153,9 @@ describe('a side that is no good', () => {
     );
     const connecting = near.connect(`127.0.0.1:${(silent.address() as { port: number }).port}`);
     connecting.catch(() => {});
-    while (sockets.length === 0 || clock.numTimers === 0) await new Promise((resolve) => setTimeout(resolve, 5));
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    clock.advance(10_000);
+    await vi.waitUntil(() => sockets.length > 0);
+    await vi.waitUntil(() => clock.numTimers > 0);
+    await endedByTime(clock, connecting);
     await expect(connecting).rejects.toMatchObject({ code: 'peer-lost' });
 
     const listener = await far.listen();
@@ -154,7 +163,7 @@ describe('a side that is no good', () => {
     proxy.toListener = () => null;
     const dropped = near.connect(proxy.address);
     dropped.catch(() => {});
-    while (clock.numTimers < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    await vi.waitUntil(() => clock.numTimers >= 2);
     clock.advance(10_000);
     await expect(dropped).rejects.toMatchObject({ code: 'peer-lost' });
   });
@@ -171,23 +180,28 @@ describe('a side that is no good', () => {
 
   test('is lost when nothing comes from it any more, and is not while it only has nothing to say', async () => {
     const clock = manualClock();
-    const [near, far] = twoTransports({ clock }, { clock });
+    const times = { clock, peerTimeoutMs: 15_000, heartbeatMs: 5000 };
+    const [near, far] = twoTransports(times, times);
     const listener = await far.listen();
     const proxy = await proxyTo(listener.address);
     const [here, there] = await Promise.all([near.connect(proxy.address), listener.accept()]);
-    for (let second = 0; second < 40; second++) {
-      clock.advance(1000);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    const passed = { toListener: 0, fromListener: 0 };
+    for (const way of ['toListener', 'fromListener'] as const)
+      proxy[way] = (chunk) => {
+        passed[way]++;
+        return chunk;
+      };
+    for (let beat = 0; beat < 8; beat++) {
+      const before = { ...passed };
+      clock.advance(times.heartbeatMs);
+      await vi.waitUntil(() => passed.toListener > before.toListener && passed.fromListener > before.fromListener);
     }
     await here.send({ stream, body: Uint8Array.of(1) });
     expect(await there.receive()).toMatchObject({ kind: 'message' });
     proxy.toListener = () => null;
     const waiting = there.receive();
     waiting.catch(() => {});
-    for (let second = 0; second < 20; second++) {
-      clock.advance(1000);
-      await new Promise((resolve) => setTimeout(resolve, 2));
-    }
+    await endedByTime(clock, waiting);
     await expect(waiting).rejects.toMatchObject({ code: 'peer-lost', message: expect.stringContaining('nothing came') });
   });
 });
