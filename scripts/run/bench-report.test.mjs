@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { benchFlags } from './bench-flags.mjs';
 import { compareReports, makeReport, readReport, SCHEMA_VERSION } from './bench-report.mjs';
 import { figureRows } from './bench-table.mjs';
+import { root, sourceFiles } from './workspace.mjs';
 
 const row = (value, better = 'lower', name = 'a step') => ({ name, metric: 'time', value, unit: 'ms', better });
 const report = (...rows) => ({
@@ -89,5 +92,11 @@ describe('flags', () => {
 
   it.each([[['--fast']], [['--out']], [['--tolerance', 'x']], [['--tolerance=']], [['--json=1']]])('%j is refused', (args) => {
     expect(() => benchFlags(args)).toThrow(expect.objectContaining({ exitCode: 2 }));
+  });
+});
+
+describe('every bench', () => {
+  it.each(sourceFiles('packages', (path) => path.endsWith('.bench.ts')))('says which of its fields are figures: %s', (path) => {
+    expect(readFileSync(join(root, path), 'utf8')).toMatch(/^export const columns = /m);
   });
 });

@@ -38,6 +38,14 @@ export interface MoveFigure {
   groups: string;
 }
 
+export const columns = {
+  moveMs: { unit: 'ms', better: 'lower' },
+  everythingMs: { unit: 'ms', better: 'lower' },
+  localMs: { unit: 'ms', better: 'lower' },
+  movedKib: { unit: 'KiB', better: 'lower' },
+  everythingKib: { unit: 'KiB', better: 'none' },
+} satisfies Partial<Record<keyof MoveFigure, object>>;
+
 const TOKENS_PER_BLOCK = 16;
 const CHUNK_TOKENS = 32;
 const PROMPT_TOKENS = 250;
