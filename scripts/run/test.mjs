@@ -7,7 +7,7 @@ import { CommandError, runTool } from './process.mjs';
 import { servers } from './servers.mjs';
 import { softwareGpu } from './software-gpu.mjs';
 import { duration, failure, faint, progress, say, strong, success } from './terminal.mjs';
-import { countTests } from './test-report.mjs';
+import { countTests, failures } from './test-report.mjs';
 import { cacheFolder, root, sourceFiles } from './workspace.mjs';
 
 /**
@@ -67,8 +67,8 @@ export async function test(args) {
     const started = performance.now();
     const unbuilt = run.built && buildFailure !== undefined;
     if (unbuilt) say(failure(buildFailure.message));
-    const { passed, failed } = unbuilt ? { passed: 0, failed: 1 } : await runSuite(run, vitestArgs);
-    outcomes.push({ title: run.title, passed, failed, milliseconds: performance.now() - started });
+    const counts = unbuilt ? { passed: 0, failed: 1, failures: [] } : await runSuite(run, vitestArgs);
+    outcomes.push({ title: run.title, ...counts, milliseconds: performance.now() - started });
   }
   for (const sentence of missing) say(failure(sentence));
   const code = conclude(outcomes);
@@ -105,7 +105,8 @@ async function runSuite({ project, built, parallel }, vitestArgs) {
   const env = { BUFFERWISE_TEST: built ? 'built' : 'source' };
   const { code, tooLong } = await runTool('vitest', args, { cwd: root, env, limitMs: SUITE_LIMIT_MS });
   if (tooLong) say(failure(`The suite was ended: it had not finished after ${duration(SUITE_LIMIT_MS)}.`));
-  return countTests(existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined, code);
+  const results = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined;
+  return { ...countTests(results, code), failures: failures(results, root) };
 }
 
 function conclude(outcomes) {
@@ -117,6 +118,9 @@ function conclude(outcomes) {
     say(
       `  ${mark}  ${outcome.title}: ${outcome.passed} passed, ${outcome.failed} failed ${faint(`(${duration(outcome.milliseconds)})`)}`,
     );
+  }
+  for (const { title, failures } of outcomes) {
+    for (const line of failures) say(`FAILED ${title}: ${line}`);
   }
   if (passed + failed === 0) say(failure('  No test ran.'));
   say(`\n${passed} passed, ${failed} failed`);
