@@ -16,7 +16,7 @@ const common = {
 };
 
 /** Milliseconds. Ends what hangs; how fast a busy or a slow machine is, is not for tests to judge. */
-const patience = { testTimeout: 60_000, hookTimeout: 60_000 };
+const patience = { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 30_000 } } };
 
 const folders = '{packages,apps,internal}/*';
 const others = ['**/*.{gpu,browser,page,services}.test.ts', '**/node_modules/**', '**/dist/**'];

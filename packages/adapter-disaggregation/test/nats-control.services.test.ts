@@ -133,7 +133,7 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
     await seen(router, 'd', 'p');
     const answer = await router.submit({ request: 'r', tokens: TOKENS, body: 'it' });
     expect(answer).toMatchObject({ result: 'd did it', generation: 0, decode: 'd' });
-    await vi.waitFor(() => expect(jobs).toHaveLength(2));
+    await vi.waitFor(() => expect(jobs).toHaveLength(2), 30_000);
     expect(jobs.find(({ role }) => role === 'decode')).toMatchObject({ request: 'r', generation: 0, moves: true, decode: null });
     expect(jobs.find(({ role }) => role === 'prefill')).toMatchObject({
       request: 'r',
@@ -198,14 +198,14 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
           blocks: keys.map((key, i) => ({ key, tokens: TOKENS.slice(i * 4, i * 4 + 4), priority: 0 })),
         },
       ] as never);
-    await vi.waitFor(() => expect(router.statistics().indexedBlocks).toBe(10));
+    await vi.waitFor(() => expect(router.statistics().indexedBlocks).toBe(10), 30_000);
     for (let i = 0; i < 5; i++)
       expect(await router.submit({ request: `r${i}`, tokens: TOKENS, body: '' })).toMatchObject({ decode: 'b2', prefill: null });
     // One who comes later hears it all from the beginning.
     const late = await routerOn(nats.url);
     await vi.waitFor(() => expect(late.statistics().indexedBlocks).toBe(10), 5000);
     workers.get('b2')?.events.push([{ id: 1, type: 'cleared' }]);
-    await vi.waitFor(() => expect([router, late].map((each) => each.statistics().indexedBlocks)).toEqual([0, 0]));
+    await vi.waitFor(() => expect([router, late].map((each) => each.statistics().indexedBlocks)).toEqual([0, 0]), 30_000);
   });
 
   test('a worker that drains takes no new jobs, ends those it has, and leaves', async () => {
@@ -222,9 +222,9 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
     const router = await routerOn(nats.url);
     await seen(router, 'b1');
     const early = router.submit({ request: 'early', tokens: TOKENS, body: '' });
-    await vi.waitFor(() => expect(first.numRunning).toBe(1));
+    await vi.waitFor(() => expect(first.numRunning).toBe(1), 30_000);
     const drained = first.drain();
-    await vi.waitFor(() => expect(router.workers()[0]).toMatchObject({ draining: true }));
+    await vi.waitFor(() => expect(router.workers()[0]).toMatchObject({ draining: true }), 30_000);
     await workerOn(nats.url, { role: 'both', id: 'b2' });
     expect(await router.submit({ request: 'late', tokens: TOKENS, body: '' })).toMatchObject({ decode: 'b2' });
     expect(first.numRunning).toBe(1);
@@ -246,11 +246,11 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
     const router = await routerOn(nats.url);
     await seen(router, 'slow');
     const first = router.submit({ request: 'r1', tokens: TOKENS, body: 'it' });
-    await vi.waitFor(() => expect(slow.numRunning).toBe(1));
+    await vi.waitFor(() => expect(slow.numRunning).toBe(1), 30_000);
     await workerOn(nats.url, { role: 'both', id: 'mortal', run: forEver, nats: mortal });
     await seen(router, 'mortal', 'slow');
     await slow.drain({ limitMs: 10 });
-    await vi.waitFor(() => expect(signals).toHaveLength(2));
+    await vi.waitFor(() => expect(signals).toHaveLength(2), 30_000);
     expect(signals[0].aborted).toBe(true);
     await workerOn(nats.url, { role: 'both', id: 'good' });
     await mortal.close();
@@ -275,7 +275,7 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
     const router = await routerOn(nats.url);
     await seen(router, 'd', 'p');
     const early = Array.from({ length: 20 }, (_, i) => router.submit({ request: `early${i}`, tokens: [i], body: `${i}` }));
-    await vi.waitFor(() => expect(begun).toBe(40));
+    await vi.waitFor(() => expect(begun).toBe(40), 30_000);
     await nats.kill();
     const meanwhile = Array.from({ length: 20 }, (_, i) => router.submit({ request: `mean${i}`, tokens: [i], body: `${i}` }));
     open();
@@ -328,12 +328,12 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
     const stop = new AbortController();
     const job = (request: string, options: object = {}, body = '') => router.submit({ request, tokens: TOKENS, body }, options);
     const given = job('r1', { signal: stop.signal });
-    await vi.waitFor(() => expect(worker.numRunning).toBe(1));
+    await vi.waitFor(() => expect(worker.numRunning).toBe(1), 30_000);
     await expect(job('r1')).rejects.toMatchObject({ code: 'invalid-job' });
     stop.abort(new Error('enough'));
     await expect(given).rejects.toThrow('enough');
     await expect(job('r2', { limitMs: 100 })).rejects.toMatchObject({ code: 'job-timeout' });
-    await vi.waitFor(() => expect({ running: worker.numRunning, stopped }).toEqual({ running: 0, stopped: 2 }));
+    await vi.waitFor(() => expect({ running: worker.numRunning, stopped }).toEqual({ running: 0, stopped: 2 }), 30_000);
     await expect(job('r3', {}, 'no')).rejects.toMatchObject({
       code: 'job-refused',
       message: expect.stringContaining('too long for this model'),
@@ -413,7 +413,7 @@ describe.runIf(hasServer('nats'))('over NATS', () => {
     for (const { subject, data } of tapped) stranger.publish(subject, data);
     for (let i = 0; i < 200; i++) stranger.publish('bufferwise.from-worker.good', crypto.getRandomValues(new Uint8Array(i)));
     await stranger.flush();
-    await vi.waitFor(() => expect(router.statistics().troubles).toBeGreaterThanOrEqual(before + 200));
+    await vi.waitFor(() => expect(router.statistics().troubles).toBeGreaterThanOrEqual(before + 200), 30_000);
     expect(names(router)).toEqual([]);
     expect(troubles[0]).toMatchObject({ code: 'invalid-control-message' });
   });

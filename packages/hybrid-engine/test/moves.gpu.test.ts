@@ -166,7 +166,7 @@ it('a request that its client leaves while it is read is nowhere any more', asyn
     return transfer;
   });
   await expect(reading).rejects.toThrow('the client left');
-  await vi.waitUntil(() => pair.receiver.numOpen === 0);
+  await vi.waitUntil(() => pair.receiver.numOpen === 0, 30_000);
   const moved = await pair.answer({ prompt, maxNewTokens: NUM_TOKENS });
   expect(moved.tokens).toEqual(longest('gemma3-101').greedy.slice(0, NUM_TOKENS));
   await pair.close();

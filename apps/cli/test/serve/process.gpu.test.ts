@@ -90,7 +90,7 @@ describe('bufferwise serve', () => {
     await vi.waitFor(async () => {
       const health = await fetch(`${url}/health`);
       expect([health.status, (await health.json()).status]).toEqual([503, 'draining']);
-    });
+    }, 30_000);
     const refused = await ask(url, { max_tokens: 1 });
     expect(refused.status).toBe(503);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
@@ -120,7 +120,7 @@ describe('bufferwise serve', () => {
     const { url, child, exit } = await serve([LLAMA]);
     const { rest } = await streaming(url, 1000);
     child.kill('SIGTERM');
-    await vi.waitFor(async () => expect((await fetch(`${url}/health`)).status).toBe(503));
+    await vi.waitFor(async () => expect((await fetch(`${url}/health`)).status).toBe(503), 30_000);
     child.kill('SIGTERM');
     await expect(rest).rejects.toThrow();
     expect(await exit).toBe(143);

@@ -23,7 +23,7 @@ const asked = { model: 'llama-103', prompt: PROMPT, max_tokens: 4, temperature: 
 
 async function spanOf(ask: () => Promise<unknown>) {
   await ask();
-  await vi.waitFor(() => expect(exporter.getFinishedSpans()).toHaveLength(1));
+  await vi.waitFor(() => expect(exporter.getFinishedSpans()).toHaveLength(1), 30_000);
   return exporter.getFinishedSpans()[0];
 }
 

@@ -18,7 +18,7 @@ test('while stepping, each step lets everybody who waits take one turn', async (
   await Promise.resolve();
   expect(turns).toEqual([]);
   gate.step();
-  await vi.waitUntil(() => turns.length === 2);
+  await vi.waitUntil(() => turns.length === 2, 30_000);
   expect(turns).toEqual(['a', 'b']);
   gate.setStepping(false);
   await Promise.all(walks);

@@ -77,7 +77,7 @@ async function endedByTime(clock: ManualClock, promise: Promise<unknown>): Promi
   await vi.waitUntil(() => {
     clock.advance(1000);
     return settled;
-  });
+  }, 30_000);
 }
 
 describe('who has not the key', () => {
@@ -153,8 +153,8 @@ describe('a side that is no good', () => {
     );
     const connecting = near.connect(`127.0.0.1:${(silent.address() as { port: number }).port}`);
     connecting.catch(() => {});
-    await vi.waitUntil(() => sockets.length > 0);
-    await vi.waitUntil(() => clock.numTimers > 0);
+    await vi.waitUntil(() => sockets.length > 0, 30_000);
+    await vi.waitUntil(() => clock.numTimers > 0, 30_000);
     await endedByTime(clock, connecting);
     await expect(connecting).rejects.toMatchObject({ code: 'peer-lost' });
 
@@ -163,7 +163,7 @@ describe('a side that is no good', () => {
     proxy.toListener = () => null;
     const dropped = near.connect(proxy.address);
     dropped.catch(() => {});
-    await vi.waitUntil(() => clock.numTimers >= 2);
+    await vi.waitUntil(() => clock.numTimers >= 2, 30_000);
     clock.advance(10_000);
     await expect(dropped).rejects.toMatchObject({ code: 'peer-lost' });
   });
@@ -194,7 +194,7 @@ describe('a side that is no good', () => {
     for (let beat = 0; beat < 8; beat++) {
       const before = { ...passed };
       clock.advance(times.heartbeatMs);
-      await vi.waitUntil(() => passed.toListener > before.toListener && passed.fromListener > before.fromListener);
+      await vi.waitUntil(() => passed.toListener > before.toListener && passed.fromListener > before.fromListener, 30_000);
     }
     await here.send({ stream, body: Uint8Array.of(1) });
     expect(await there.receive()).toMatchObject({ kind: 'message' });

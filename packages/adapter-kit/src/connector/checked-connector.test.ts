@@ -106,7 +106,7 @@ describe('the scheduler', () => {
       const found = await known(++id);
       scheduler.requestFinished(id, blocks);
       return found > 0;
-    });
+    }, 30_000);
     return known(2);
   }
 
@@ -116,7 +116,7 @@ describe('the scheduler', () => {
     const answer = await vi.waitUntil(() => {
       const lookup = scheduler.lookup(id, 0);
       return lookup.state === 'known' ? lookup : undefined;
-    });
+    }, 30_000);
     return answer.tokens;
   }
 

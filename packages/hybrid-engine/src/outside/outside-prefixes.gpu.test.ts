@@ -174,7 +174,7 @@ it('an engine that is closed while pages are on their way leaves none of them he
   const second = await start(name, late, { outside: { connector, modelFingerprint: modelFingerprint(model) } });
   const answer = ask(second, name);
   const refused = expect(answer).rejects.toMatchObject({ code: 'engine-closed' });
-  await vi.waitUntil(() => second.engine.statistics().openRequests > 0);
+  await vi.waitUntil(() => second.engine.statistics().openRequests > 0, 30_000);
   const closed = second.engine.close();
   come();
   await closed;

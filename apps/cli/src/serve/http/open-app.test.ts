@@ -154,6 +154,7 @@ describe('who is slow', () => {
         new Promise<void>((resolve, reject) =>
           app.server.getConnections((_, count) => (count === 1 ? resolve() : reject(count))),
         ),
+      30_000,
     );
     await vi.waitFor(
       () =>
@@ -172,7 +173,7 @@ describe('many at a time', () => {
     const held = await Promise.all(Array.from({ length: 4 }, () => connectTo(url)));
     expect(await (await connectTo(url)).closed).toBe('');
     for (const { socket } of held) socket.destroy();
-    await vi.waitFor(async () => expect((await fetch(`${url}/open`)).status).toBe(200));
+    await vi.waitFor(async () => expect((await fetch(`${url}/open`)).status).toBe(200), 30_000);
   });
 
   it('are answered in order on one connection', async () => {
@@ -190,11 +191,13 @@ it('tells of every reply which route it was, and how it ended', async () => {
   await fetch(`${url}/open`);
   await fetch(`${url}/nowhere`);
   await fetch(`${url}/bug`);
-  await vi.waitFor(() =>
-    expect(replies).toEqual([
-      ['/open', 200],
-      ['unknown', 404],
-      ['/bug', 500],
-    ]),
+  await vi.waitFor(
+    () =>
+      expect(replies).toEqual([
+        ['/open', 200],
+        ['unknown', 404],
+        ['/bug', 500],
+      ]),
+    30_000,
   );
 });
