@@ -23,7 +23,7 @@ const wholeBlocks = prompt.length - 1 - ((prompt.length - 1) % 8);
 async function answerOn(folder: string, whenOpen: () => void = () => {}) {
   const store = await FilePageStore.open(folder);
   whenOpen();
-  const connector = new PageStoreConnector(store);
+  const connector = new PageStoreConnector(store, { timeouts: { lookupMs: 30_000, loadMs: 30_000 } });
   const engine = await HybridEngine.create({
     model,
     device,

@@ -70,25 +70,22 @@ describe('an answer ends, and holds nothing, when its client', () => {
   });
 
   it('never reads his stream, with little kept for him, while others are answered', async () => {
-    const connection = await connectTo(served.url);
+    // Many answers at a time, and twenty likely tokens with each piece: the buffers of the system are soon full.
+    const limits = { ...LIMITS, maxActive: 32 };
+    const fast = await startTestServer({ model: LLAMA, limits, keys: ['ahab'], ignoresContextLength: true });
+    const connection = await connectTo(fast.url);
     connection.socket.pause();
-    // Twenty likely tokens make a piece large: the buffers of the system are full in seconds.
-    const params = {
-      ...ENDLESS,
-      messages: [{ role: 'user', content: 'a' }],
-      n: 4,
-      logprobs: true,
-      top_logprobs: 20,
-      stream: true,
-    };
+    const messages = [{ role: 'user', content: 'a' }];
+    const params = { ...ENDLESS, messages, n: 31, logprobs: true, top_logprobs: 20, stream: true };
     const heap = () => process.memoryUsage().arrayBuffers;
     const before = heap();
     connection.write(requestText('/v1/chat/completions', params, AUTHORIZED));
-    await running();
-    expect((await served.post(COMPLETIONS, SHORT)).status).toBe(200);
-    await served.expectIdle();
+    await vi.waitFor(() => expect(fast.engine.load.active).toBeGreaterThan(0), { timeout: 60_000, interval: 10 });
+    expect((await fast.post(COMPLETIONS, SHORT)).status).toBe(200);
+    await fast.expectIdle();
     expect(heap() - before).toBeLessThan(32 * 2 ** 20);
     connection.socket.destroy();
+    await fast.close();
   });
 });
 

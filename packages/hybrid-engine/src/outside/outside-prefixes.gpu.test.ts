@@ -31,7 +31,7 @@ async function start(
     device,
     chunkTokens: 16,
     debugChecks: true,
-    outside: { connector, modelFingerprint: fingerprint ?? modelFingerprint(model) },
+    outside: { connector, modelFingerprint: fingerprint ?? modelFingerprint(model), lookupMs: 30_000 },
     ...options,
     cache: { tokensPerBlock: 8, deviceBytes: 32 << 20, ...options.cache },
   });
