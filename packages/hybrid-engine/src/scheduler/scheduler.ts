@@ -46,7 +46,10 @@ export class Scheduler {
   readonly counts: SchedulerCounts = { numSuspensions: 0, numReleases: 0 };
   readonly #options: SchedulerOptions;
   readonly #tasks = new Set<Task>();
+  /** Those besides tasks that hold pages: each settles when it has let go. */
+  readonly #others = new Set<Promise<void>>();
   #running = false;
+  #wake = () => {};
   /** After somebody had to give way nobody new comes in until something has ended: he would be the next to go. */
   #crowded = false;
 
@@ -72,7 +75,17 @@ export class Scheduler {
   /** Somebody waits for a task. It takes part until it is removed. */
   ask(task: Task): void {
     this.#tasks.add(task);
+    this.#wake();
     if (!this.#running) void this.#drive();
+  }
+
+  /** Others than tasks hold pages until a promise settles: whoever finds no room waits for that instead of failing. */
+  waitFor(others: Promise<unknown>): void {
+    const letGo: Promise<void> = others.then(
+      () => void this.#others.delete(letGo),
+      () => void this.#others.delete(letGo),
+    );
+    this.#others.add(letGo);
   }
 
   async #drive(): Promise<void> {
@@ -96,7 +109,7 @@ export class Scheduler {
     await this.#admit();
     const batch = this.#prepare();
     if (batch.length > 0) await this.#step(batch);
-    else this.#unblock();
+    else await this.#unblock();
   }
 
   #ranked(which: (task: Task) => boolean): Task[] {
@@ -198,13 +211,20 @@ export class Scheduler {
    * device with what they hold. The last in rank gives way, until one is left. If that cannot move, others than tasks hold the pages, or
    * what it has found takes more room than to compute it.
    */
-  #unblock(): void {
+  async #unblock(): Promise<void> {
     const wanted = this.#ranked((task) => task.wanted);
     const needing = wanted.find(({ active }) => active) ?? wanted[0];
     if (needing === undefined) return;
     const holder = wanted.findLast((task) => task !== needing && task.holding);
     if (holder !== undefined) {
       this.#giveWay(holder);
+      return;
+    }
+    if (this.#others.size > 0) {
+      const asked = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      await Promise.race([...this.#others, asked]);
       return;
     }
     if (needing.forgoReuse()) return;
