@@ -49,6 +49,7 @@ export class Scheduler {
   /** Those besides tasks that hold pages: each settles when it has let go. */
   readonly #others = new Set<Promise<void>>();
   #running = false;
+  /** Ends a wait for others: somebody has asked for something, or let something go. */
   #wake = () => {};
   /** After somebody had to give way nobody new comes in until something has ended: he would be the next to go. */
   #crowded = false;
@@ -64,7 +65,9 @@ export class Scheduler {
 
   /** The task has ended: it is not asked any more. */
   remove(task: Task): void {
-    if (this.#tasks.delete(task)) this.#crowded = false;
+    if (!this.#tasks.delete(task)) return;
+    this.#crowded = false;
+    this.#wake();
   }
 
   /** Ends all of them with an error. */
@@ -79,7 +82,7 @@ export class Scheduler {
     if (!this.#running) void this.#drive();
   }
 
-  /** Others than tasks hold pages until a promise settles: whoever finds no room waits for that instead of failing. */
+  /** Others than tasks hold pages until a promise settles: whoever finds no room waits instead of failing. */
   waitFor(others: Promise<unknown>): void {
     const letGo: Promise<void> = others.then(
       () => void this.#others.delete(letGo),
@@ -221,10 +224,10 @@ export class Scheduler {
       return;
     }
     if (this.#others.size > 0) {
-      const asked = new Promise<void>((resolve) => {
+      const changed = new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
-      await Promise.race([...this.#others, asked]);
+      await Promise.race([...this.#others, changed]);
       return;
     }
     if (needing.forgoReuse()) return;

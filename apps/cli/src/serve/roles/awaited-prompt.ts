@@ -32,6 +32,7 @@ export class AwaitedPrompt {
   /** Waits for a try. Settles when the request is here; rejects when this try failed, or was given up. */
   expect({ generation }: Job, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
       this.#try = { generation, arrived: resolve, failed: reject };
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     });
@@ -66,7 +67,7 @@ export class AwaitedPrompt {
         letGo();
         this.#onTraffic(arrived.report);
         // What is thrown closes the request.
-        if (this.#over) throw new Error('nobody waits for it any more');
+        if (this.#over || this.#arrived !== null) throw new Error('nobody waits for it any more');
         this.#arrived = arrived;
         this.#arrive(arrived);
         current.arrived();

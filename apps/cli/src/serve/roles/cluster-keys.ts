@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import { CliError, UsageError } from '../../cli-error.ts';
 
 /** Secrets that all workers derive from the one they share, so that what proves one thing proves no other. */
@@ -11,12 +11,14 @@ export interface ClusterKeys {
 }
 
 const LEAST_BYTES = 16;
+/** Of a file: what is longer is no secret but something else, perhaps without an end. */
+const MOST_BYTES = 4096;
 const DERIVED_BYTES = 32;
 
 /**
  * Reads the secret from a file, or else takes it from the environment; line breaks at its end do not count.
  *
- * @throws {UsageError} when there is none, or a short one; {CliError} when the file cannot be read
+ * @throws {UsageError} when there is none, or a short one; {CliError} when the file cannot be read, or is no file with a secret
  */
 export async function readClusterKeys(path: string | undefined, text: string | undefined): Promise<ClusterKeys> {
   const shared = withoutLineBreaks(path === undefined ? Buffer.from(text ?? '') : await bytesOf(path));
@@ -29,9 +31,18 @@ export async function readClusterKeys(path: string | undefined, text: string | u
 }
 
 async function bytesOf(path: string): Promise<Buffer> {
-  return readFile(path).catch((cause: NodeJS.ErrnoException) => {
-    throw new CliError(`cannot read ${path}: ${cause.code ?? cause}. --cluster-key takes a file with the secret of all workers`);
-  });
+  const chunks: Buffer[] = [];
+  try {
+    // `end` is the last byte that is read: one too many, where there are as many.
+    for await (const chunk of createReadStream(path, { end: MOST_BYTES })) chunks.push(chunk);
+  } catch (cause) {
+    const why = (cause as NodeJS.ErrnoException).code ?? cause;
+    throw new CliError(`cannot read ${path}: ${why}. --cluster-key takes a file with the secret of all workers`);
+  }
+  const bytes = Buffer.concat(chunks);
+  if (bytes.length > MOST_BYTES)
+    throw new CliError(`${path} has more than ${MOST_BYTES} bytes. --cluster-key takes a file with the secret of all workers`);
+  return bytes;
 }
 
 function withoutLineBreaks(bytes: Buffer): Buffer {

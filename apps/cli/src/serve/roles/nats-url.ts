@@ -21,7 +21,7 @@ const DEFAULT_PORT = 4222;
 export function parseNatsUrl(text: string): NatsServer {
   const withScheme = text.includes('://') ? text : `nats://${text}`;
   const url = URL.canParse(withScheme) ? new URL(withScheme) : undefined;
-  if (url === undefined || !['nats:', 'tls:'].includes(url.protocol) || url.hostname === '' || !['', '/'].includes(url.pathname))
+  if (url === undefined || !['nats:', 'tls:'].includes(url.protocol) || url.hostname === '' || !/^\/?$/.test(restOf(url)))
     throw new UsageError('--nats takes nats://HOST:PORT, nats://USER:PASSWORD@HOST:PORT, or the same with tls://');
   const [user, pass] = [decoded(url.username), decoded(url.password)];
   return {
@@ -30,6 +30,10 @@ export function parseNatsUrl(text: string): NatsServer {
     ...(pass === '' && user !== '' && { token: user }),
     ...(url.protocol === 'tls:' && { tls: {} }),
   };
+}
+
+function restOf({ pathname, search, hash }: URL): string {
+  return pathname + search + hash;
 }
 
 function decoded(part: string): string {

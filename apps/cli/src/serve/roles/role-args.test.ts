@@ -35,6 +35,7 @@ describe('the flags of a server that works with others', () => {
     [{ role: 'reader' }, ENVIRONMENT, /--role is "reader"/],
     [{ role: 'prefill' }, {}, /--role prefill works with others: give --nats/],
     [{ role: 'both', pages: '127.0.0.1:1' }, {}, /--pages is for a server that works with others/],
+    [{ role: 'prefill', 'prefill-from': '16' }, ENVIRONMENT, /--prefill-from is for a server that answers/],
     [{ role: 'both', pages: 'somewhere' }, ENVIRONMENT, /--pages is "somewhere"; write HOST:PORT/],
     [{ role: 'both', pages: '127.0.0.1:65536' }, ENVIRONMENT, /--pages is/],
     [{ role: 'both', pages: '0.0.0.0:7000' }, ENVIRONMENT, /say with --pages-as/],
@@ -59,6 +60,8 @@ describe('the secret of all workers', () => {
   it('is refused when it is short, and says which file is not there', async () => {
     await expect(readClusterKeys(undefined, SECRET.slice(1))).rejects.toThrow(/16 random bytes or more/);
     await expect(readClusterKeys(join(folder, 'nowhere'), SECRET)).rejects.toThrow(/cannot read .*nowhere: ENOENT/);
+    await writeFile(join(folder, 'a-model'), Buffer.alloc(4097, 'x'));
+    await expect(readClusterKeys(join(folder, 'a-model'), SECRET)).rejects.toThrow(/a-model has more than 4096 bytes/);
   });
 });
 
@@ -78,6 +81,7 @@ describe('the address of NATS', () => {
       'http://u:secret@control',
       'nats://u:secret@',
       'nats://u:secret@control/path',
+      'nats://u:secret@control?tls=1',
       'nats://u:secret@control:x',
     ]) {
       expect(() => parseNatsUrl(text)).toThrow(/--nats takes/);

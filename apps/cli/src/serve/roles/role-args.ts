@@ -46,6 +46,8 @@ export const ROLE_ARGS = {
 
 const ROLES: readonly string[] = ['prefill', 'decode', 'both'];
 const NEEDING_NATS = ['cluster-key', 'pages', 'pages-as', 'prefill-from', 'prefill-timeout'] as const;
+/** Of one that answers. */
+const NEEDING_ANSWERS = ['pages', 'pages-as', 'prefill-from', 'prefill-timeout'] as const;
 const HOUR_MS = 3_600_000;
 
 /** How a server works with others. */
@@ -79,6 +81,11 @@ export async function clusterChoice(given: Given, env: NodeJS.ProcessEnv): Promi
     if (lonely !== undefined) throw new UsageError(`--${lonely} is for a server that works with others: give --nats, too`);
     return null;
   }
+  const idle = role === 'prefill' ? NEEDING_ANSWERS.find((name) => given[name] !== undefined) : undefined;
+  if (idle !== undefined)
+    throw new UsageError(
+      `--${idle} is for a server that answers, and one with --role prefill reads prompts for those: leave it out`,
+    );
   const pages = hostAndPort('pages', given.pages ?? '127.0.0.1:0');
   const pagesAs = given['pages-as'] === undefined ? null : hostAndPort('pages-as', given['pages-as']);
   if (pagesAs === null && /^(0\.0\.0\.0|\[::\]):/.test(pages))
