@@ -16,13 +16,15 @@ export interface ServedProcess {
  * Starts `bufferwise serve` on a free port, in a process group of its own, and waits until it listens. Rejects with what it said when it ends before.
  *
  * @param started takes the child at once: whoever started it ends it, whatever happens
+ * @param runner a program that becomes the server, with its arguments
  */
 export async function startServe(
   command: string,
   args: readonly string[],
-  { env = process.env, started }: { env?: NodeJS.ProcessEnv; started: ChildProcess[] },
+  { env = process.env, started, runner = [] }: { env?: NodeJS.ProcessEnv; started: ChildProcess[]; runner?: readonly string[] },
 ): Promise<ServedProcess> {
-  const child = spawn(process.execPath, [command, 'serve', ...args, '--port', '0', '--json'], {
+  const [program, ...rest] = [...runner, process.execPath, command, 'serve', ...args, '--port', '0', '--json'];
+  const child = spawn(program, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
     env,
