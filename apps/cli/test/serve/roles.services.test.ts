@@ -1,28 +1,29 @@
-import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hasServer } from '@bufferwise-internal/services';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ask, end, figures, knows, movesOf, numTokens, post, promptOf, WAIT } from '../support/served-client.ts';
-import { SECRETS, ServedCluster, startAlone } from '../support/served-cluster.ts';
-import type { ServedProcess } from '../support/served-process.ts';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  answersAlone,
+  ask,
+  end,
+  figures,
+  knows,
+  likeThese,
+  movesOf,
+  numTokens,
+  post,
+  promptOf,
+  WAIT,
+} from '../support/served-client.ts';
+import { SECRETS, ServedCluster } from '../support/served-cluster.ts';
 
 // A software device on a busy machine takes its time; nothing here is about speed.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
 describe.runIf(hasServer('nats'))('bufferwise serve --role', () => {
-  /** Answers everything by itself. */
-  let alone: ServedProcess;
-  const started: ChildProcess[] = [];
   /** Of a test to itself: others on the same NATS would work with it. */
   let cluster: ServedCluster;
-  beforeAll(async () => {
-    alone = await startAlone(started);
-  });
-  afterAll(() => {
-    for (const child of started) child.kill('SIGKILL');
-  });
   beforeEach(async () => {
     cluster = await ServedCluster.start();
   });
@@ -32,15 +33,23 @@ describe.runIf(hasServer('nats'))('bufferwise serve --role', () => {
     const folder = await mkdtemp(join(tmpdir(), 'bufferwise-roles-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const keys = join(folder, 'keys.txt');
-    await writeFile(keys, 'first-key\nsecond-key\n');
-    const [reader, answerer] = await Promise.all([cluster.prefill(), cluster.decode('--api-keys', keys)]);
+    await writeFile(keys, 'first-key\nsecond-key\nlonely-key\n');
+    const answerer = await cluster.decode('--api-keys', keys);
+    const of = (key: string) => ({ key });
+    const prompt = promptOf('a first one');
+    const other = promptOf('another one');
+    const several = { n: 3, temperature: 1, seed: 11, max_tokens: 5 };
+    // By itself, while nobody else is there; other keys find nothing of it.
+    const [expected, expectedOther] = [
+      likeThese(await ask(answerer, prompt, of('lonely-key'))),
+      likeThese(await ask(answerer, other, { ...several, ...of('lonely-key') })),
+    ];
+    const reader = await cluster.prefill();
     await vi.waitFor(
       async () => expect((await figures(answerer, 'first-key')).get('cluster_workers{role="prefill"}')).toBe(1),
       WAIT,
     );
-    const prompt = promptOf('a first one');
-    const of = (key: string) => ({ key });
-    expect(await ask(answerer, prompt, of('first-key'))).toEqual(await ask(alone, prompt));
+    expect(await ask(answerer, prompt, of('first-key'))).toEqual(expected);
     const afterFirst = await figures(answerer, 'first-key');
     const groups = [...afterFirst.keys()].filter((name) => name.startsWith('moved_bytes_total{direction="in"'));
     expect(groups).toHaveLength(2);
@@ -50,17 +59,16 @@ describe.runIf(hasServer('nats'))('bufferwise serve --role', () => {
       expect((await figures(reader)).get(group.replace('"in"', '"out"'))).toBe(afterFirst.get(group));
     }
     // What is here is not asked for again; several answers come of one reading, drawn or not.
-    expect(await ask(answerer, prompt, of('first-key'))).toEqual(await ask(alone, prompt));
-    const several = { n: 3, temperature: 1, seed: 11, max_tokens: 5 };
-    const other = promptOf('another one');
-    expect(await ask(answerer, other, { ...several, ...of('first-key') })).toEqual(await ask(alone, other, several));
-    expect(await ask(answerer, 'short', of('first-key'))).toEqual(await ask(alone, 'short'));
+    expect(await ask(answerer, prompt, of('first-key'))).toEqual(expected);
+    expect(await ask(answerer, other, { ...several, ...of('first-key') })).toEqual(expectedOther);
+    // Too short to go anywhere.
+    await ask(answerer, 'short', of('first-key'));
     expect((await figures(answerer, 'first-key')).get('prompt_moves_total{outcome="moved"}')).toBe(2);
     // The other key finds nothing of it, here or there.
     const readBefore = (await figures(reader)).get('prefill_tokens_total{from="model"}') as number;
-    expect(await ask(answerer, prompt, of('second-key'))).toEqual(await ask(alone, prompt));
+    expect(await ask(answerer, prompt, of('second-key'))).toEqual(expected);
     expect((await figures(reader)).get('prefill_tokens_total{from="model"}')).toBe(
-      readBefore + (await numTokens(alone, prompt)) - 1,
+      readBefore + (await numTokens(answerer, prompt, 'first-key')) - 1,
     );
     expect((await figures(reader)).get('prefill_tokens_total{from="cache"}')).toBe(0);
     expect((await post(reader, prompt)).status).toBe(404);
@@ -70,11 +78,13 @@ describe.runIf(hasServer('nats'))('bufferwise serve --role', () => {
 
   it('does both for each other where each has both roles', async () => {
     const both = ['--role', 'both', '--prefill-from', '16', '--prefill-timeout', '5m'];
-    const [one, two] = await Promise.all([cluster.serve(both), cluster.serve(both)]);
-    await Promise.all([knows(one, { both: 2 }), knows(two, { both: 2 })]);
     const prompts = [promptOf('x'), promptOf('y'), promptOf('z'), promptOf('w')];
+    const one = await cluster.serve(both);
+    const expected = await answersAlone(one, prompts);
+    const two = await cluster.serve(both);
+    await Promise.all([knows(one, { both: 2 }), knows(two, { both: 2 })]);
     const answers = await Promise.all(prompts.map((prompt, i) => ask(i % 2 === 0 ? one : two, prompt)));
-    for (const [i, prompt] of prompts.entries()) expect(answers[i]).toEqual(await ask(alone, prompt));
+    for (const [i, prompt] of prompts.entries()) expect(answers[i]).toEqual(expected.get(prompt));
     for (const each of [one, two]) {
       expect(await movesOf(each, 'moved')).toBe(2);
       expect((await figures(each)).get('prefill_jobs_total{outcome="complete"}')).toBe(2);

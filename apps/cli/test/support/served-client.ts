@@ -16,7 +16,7 @@ export interface Asked {
 export const promptOf = (name: string) =>
   `${name}: ${'a text that goes on for a while, as texts do, '.repeat(6)}and ends with ${name}`;
 
-export function post({ url }: Server, prompt: string, { key, ...fields }: Asked = {}): Promise<Response> {
+export function post({ url }: Server, prompt: string | readonly string[], { key, ...fields }: Asked = {}): Promise<Response> {
   return fetch(`${url}/v1/completions`, {
     method: 'POST',
     headers: {
@@ -28,7 +28,7 @@ export function post({ url }: Server, prompt: string, { key, ...fields }: Asked 
   });
 }
 
-/** All answers to a prompt, with their probabilities: two answers that are equal here were computed from the same numbers. */
+/** All answers to a prompt, with their probabilities. */
 export async function ask(server: Server, prompt: string, asked: Asked = {}): Promise<unknown[]> {
   const response = await post(server, prompt, asked);
   const body = await response.json();
@@ -36,9 +36,28 @@ export async function ask(server: Server, prompt: string, asked: Asked = {}): Pr
   return body.choices;
 }
 
-export async function numTokens({ url }: Server, prompt: string): Promise<number> {
-  const body = JSON.stringify({ prompt });
-  const response = await fetch(`${url}/tokenize`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+/**
+ * Answers that are to be given again: the same texts, and probabilities that differ by no more than by what else was in the step. A step with
+ * several requests adds numbers up in another order.
+ */
+export function likeThese(choices: unknown[]): unknown[] {
+  return JSON.parse(JSON.stringify(choices), (_, value) =>
+    typeof value === 'number' && !Number.isInteger(value) ? expect.closeTo(value, 4) : value,
+  );
+}
+
+/** What a server answers to prompts that it has to read by itself, as nobody is there yet who would: what `ask` is to say, by prompt. */
+export async function answersAlone(server: Server, prompts: readonly string[]): Promise<Map<string, unknown[]>> {
+  expect((await clusterOf(server)).workers.map(({ role }: { role: string }) => role)).not.toContain('prefill');
+  // With a salt of their own they are no help to anybody later.
+  const response = await post(server, prompts, { cache_salt: 'alone' });
+  const { choices } = await response.json();
+  return new Map(prompts.map((prompt, i) => [prompt, likeThese([{ ...choices[i], index: 0 }])]));
+}
+
+export async function numTokens({ url }: Server, prompt: string, key: string): Promise<number> {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` };
+  const response = await fetch(`${url}/tokenize`, { method: 'POST', headers, body: JSON.stringify({ prompt }) });
   return (await response.json()).count;
 }
 

@@ -19,12 +19,6 @@ function prepare() {
   return prepared;
 }
 
-/** Starts a server that works with nobody. */
-export async function startAlone(started: ChildProcess[]): Promise<ServedProcess> {
-  const { command, environment } = await prepare();
-  return startServe(command, [GRANITE], { env: environment, started });
-}
-
 export interface ServedClusterOptions {
   /** Address of this machine at which workers find NATS. Default 127.0.0.1. */
   readonly host?: string;
