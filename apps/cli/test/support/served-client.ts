@@ -79,6 +79,11 @@ export async function movesOf(server: Server, outcome: string): Promise<number> 
   return (await figures(server)).get(`prompt_moves_total{outcome="${outcome}"}`) ?? 0;
 }
 
+/** Waits until a server has read so many prompts for others. It hears that they have arrived after who answers begins to. */
+export async function hasRead(server: Server, count: number): Promise<void> {
+  await vi.waitFor(async () => expect((await figures(server)).get('prefill_jobs_total{outcome="complete"}')).toBe(count), WAIT);
+}
+
 /** What a server says of the others, and of what is on its way. */
 export async function clusterOf({ url }: Server) {
   return (await (await fetch(`${url}/inspect`)).json()).cluster;
