@@ -7,7 +7,7 @@ import { CommandError } from './process.mjs';
 import { servers } from './servers.mjs';
 import { softwareGpu } from './software-gpu.mjs';
 import { importSource, sourceModule } from './source-module.mjs';
-import { progress, say, strong } from './terminal.mjs';
+import { faint, progress, say, strong } from './terminal.mjs';
 import { root } from './workspace.mjs';
 
 const MODEL = join(root, 'models/whaler-1m');
@@ -16,6 +16,8 @@ const PROMPT =
     4,
   );
 const KNOWN_MS = 60_000;
+const HEARD_MS = 10_000;
+const PREFIX = 'bufferwise_';
 
 /** `disaggregation`: one process that reads prompts, one that answers, NATS between them, and a client who asks twice. */
 export async function disaggregation() {
@@ -38,14 +40,14 @@ export async function disaggregation() {
   const started = [];
   const serve = (role, ...args) => startServe(command, ['--role', role, ...args], env, started);
   try {
-    const [, answerer] = await step('one process that reads prompts, one that answers', async () => ({
+    const [reader, answerer] = await step('one process that reads prompts, one that answers', async () => ({
       value: await Promise.all([serve('prefill'), serve('decode', '--prefill-from', '64')]),
     }));
     await untilKnown(answerer);
-    announce('A client asks');
-    const before = await movedBytes(answerer);
-    await ask(answerer, `${PROMPT}"Captain,`, before);
-    await ask(answerer, `${PROMPT}"Where is it`, await movedBytes(answerer));
+    announce('A prompt that nobody has read yet');
+    await ask(`${PROMPT}"Captain,`, { reader, answerer });
+    announce('Another one that begins as it does');
+    await ask(`${PROMPT}"Where is it`, { reader, answerer });
     return 0;
   } finally {
     for (const child of started) child.kill('SIGTERM');
@@ -60,13 +62,17 @@ export async function disaggregation() {
 async function startServe(command, args, env, started) {
   const child = spawn(process.execPath, [command, 'serve', MODEL, '--port', '0', '--json', ...args], {
     env,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   started.push(child);
+  let told = '';
+  child.stderr.on('data', (text) => {
+    told += text;
+  });
   const [said] = await Promise.race([
     once(child.stdout, 'data'),
     once(child, 'exit').then(([code]) => {
-      throw new CommandError(`bufferwise serve ${args.join(' ')} ended with ${code}`);
+      throw new CommandError(`bufferwise serve ${args.join(' ')} ended with ${code}:\n${told}`);
     }),
   ]);
   return JSON.parse(said).url;
@@ -75,37 +81,66 @@ async function startServe(command, args, env, started) {
 /** Waits until the one that answers has heard of the one that reads. */
 async function untilKnown(url) {
   const untilMs = performance.now() + KNOWN_MS;
-  while ((await figures(url)).get('bufferwise_cluster_workers{role="prefill"}') !== 1) {
+  while ((await figures(url)).get('cluster_workers{role="prefill"}') !== 1) {
     if (performance.now() > untilMs) throw new CommandError('the two processes did not find each other');
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 
-async function ask(url, prompt, before) {
-  const response = await fetch(`${url}/v1/completions`, {
+/** Asks, and says what was answered, who read what of the prompt, and what moved. */
+async function ask(prompt, { reader, answerer }) {
+  const before = { reader: await figures(reader), answerer: await figures(answerer) };
+  const response = await fetch(`${answerer}/v1/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ prompt, max_tokens: 24, temperature: 0 }),
   });
-  const { choices, usage } = await response.json();
-  say(`\n… ${prompt.slice(-60)}${strong(choices[0].text)}`);
-  say(`${usage.prompt_tokens} tokens of a prompt, of which pages came from the other process:`);
-  for (const [group, bytes] of await movedBytes(url))
-    say(`  ${group.padEnd(24)} ${((bytes - (before.get(group) ?? 0)) / 1024).toFixed(1).padStart(8)} KiB`);
+  const { choices, usage, error } = await response.json();
+  if (!response.ok) throw new CommandError(`the answer was ${response.status}: ${error?.message}`);
+  const after = { reader: await figuresAfter(before.reader, reader), answerer: await figures(answerer) };
+  const more = (side, name) => (after[side].get(name) ?? 0) - (before[side].get(name) ?? 0);
+  say(`… ${prompt.slice(-60)}${strong(choices[0].text)}\n`);
+  const [computed, found] = ['model', 'cache'].map((from) => more('reader', `prefill_tokens_total{from="${from}"}`));
+  say(
+    `${usage.prompt_tokens} tokens of a prompt: ${computed} computed and ${found} found in its cache by the process that reads, the rest here.`,
+  );
+  const groups = [...after.answerer.keys()].flatMap(
+    (name) => /^moved_bytes_total\{direction="in",group="(.*)"\}$/.exec(name)?.[1] ?? [],
+  );
+  const bytesOf = (kind, group) => more('answerer', `${kind}_bytes_total{direction="in",group="${group}"}`);
+  const rows = groups.map((group) => ({ group, lacked: bytesOf('lacked', group), moved: bytesOf('moved', group) }));
+  const sum = (kind) => rows.reduce((total, row) => total + row[kind], 0);
+  table([...rows, { group: 'all', lacked: sum('lacked'), moved: sum('moved') }]);
 }
 
-/** Bytes that came, by group. */
-async function movedBytes(url) {
-  const found = [...(await figures(url))].flatMap(([name, bytes]) => {
-    const [, group] = /^bufferwise_moved_bytes_total\{direction="in",group="(.*)"\}$/.exec(name) ?? [];
-    return group === undefined ? [] : [[group, bytes]];
-  });
-  return new Map(found);
+/** Bytes of pages, by group. */
+function table(rows) {
+  const width = Math.max(...rows.map(({ group }) => group.length));
+  const line = (group, ...cells) => `  ${group.padEnd(width)}${cells.map((cell) => cell.padStart(14)).join('')}`;
+  say(faint(line('pages of', 'lacked here', 'moved here')));
+  const kib = (bytes) => `${(bytes / 1024).toFixed(1)} KiB`;
+  for (const { group, lacked, moved } of rows) say(line(group, kib(lacked), kib(moved)));
+}
+
+/** The figures of the process that reads once it has heard that the prompt arrived, which may be after the answer. */
+async function figuresAfter(before, url) {
+  const name = 'prefill_jobs_total{outcome="complete"}';
+  const untilMs = performance.now() + HEARD_MS;
+  for (;;) {
+    const now = await figures(url);
+    if (now.get(name) !== before.get(name) || performance.now() > untilMs) return now;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }
 
 /** What a server counts, by name and labels. */
 async function figures(url) {
   const text = await (await fetch(`${url}/metrics`)).text();
-  const lines = text.split('\n').filter((line) => line.startsWith('bufferwise_'));
-  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]));
+  const lines = text.split('\n').filter((line) => line.startsWith(PREFIX));
+  return new Map(
+    lines.map((line) => {
+      const at = line.lastIndexOf(' ');
+      return [line.slice(PREFIX.length, at), Number(line.slice(at + 1))];
+    }),
+  );
 }

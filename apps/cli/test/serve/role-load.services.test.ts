@@ -8,11 +8,11 @@ import type { ServedProcess } from '../support/served-process.ts';
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 600_000 });
 
 /** A longer one: `BUFFERWISE_LOAD_REQUESTS=2000 BUFFERWISE_LOAD_RESTARTS=12`. */
-const REQUESTS = Number(process.env.BUFFERWISE_LOAD_REQUESTS ?? 24);
+const REQUESTS = Number(process.env.BUFFERWISE_LOAD_REQUESTS ?? 16);
 /** Times that a reading and an answering process are restarted, spread over the requests. */
 const RESTARTS = Number(process.env.BUFFERWISE_LOAD_RESTARTS ?? 1);
 const CLIENTS = 4;
-const PROMPTS = 6;
+const PROMPTS = 4;
 
 describe.runIf(hasServer('nats'))('two processes that read and two that answer, under load,', () => {
   let cluster: ServedCluster;
@@ -27,6 +27,7 @@ describe.runIf(hasServer('nats'))('two processes that read and two that answer, 
     const expected = await answersAlone(answerers[0], prompts);
     const readers = await Promise.all([cluster.prefill(), cluster.prefill()]);
     for (const each of answerers) await knows(each, { prefill: 2, decode: 2 });
+    // What was read here to know the answers is none of it.
     const counts = {
       answered: 0,
       sentElsewhere: 0,
