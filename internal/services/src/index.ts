@@ -13,5 +13,6 @@ export { NatsProcess } from './nats-process.ts';
 export { RedisCluster } from './redis-cluster.ts';
 export { redisCommand } from './redis-command.ts';
 export { RedisProcess } from './redis-process.ts';
+export { SeparateNetwork } from './separate-network.ts';
 export { SmallDisk } from './small-disk.ts';
 export { until } from './until.ts';

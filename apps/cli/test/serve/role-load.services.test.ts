@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { answersAlone, end, figures, holdsNothing, knows, post, promptOf } from '../support/served-client.ts';
 import { ServedCluster } from '../support/served-cluster.ts';
 import type { ServedProcess } from '../support/served-process.ts';
+import { LLAMA } from '../support/test-server.ts';
 
 // A software device on a busy machine takes its time; nothing here is about speed.
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 600_000 });
@@ -17,7 +18,7 @@ const PROMPTS = 4;
 describe.runIf(hasServer('nats'))('two processes that read and two that answer, under load,', () => {
   let cluster: ServedCluster;
   beforeAll(async () => {
-    cluster = await ServedCluster.start();
+    cluster = await ServedCluster.start({ model: LLAMA });
   });
   afterAll(() => cluster?.stop());
 

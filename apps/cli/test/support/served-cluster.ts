@@ -20,6 +20,8 @@ function prepare() {
 }
 
 export interface ServedClusterOptions {
+  /** Path of the model of all of them. Default the smallest hybrid one, whose kernels take long to compile on a software device. */
+  readonly model?: string;
   /** Address of this machine at which workers find NATS. Default 127.0.0.1. */
   readonly host?: string;
 }
@@ -27,14 +29,16 @@ export interface ServedClusterOptions {
 /** Servers as processes of their own, which find each other over a NATS that nobody else has. */
 export class ServedCluster {
   readonly nats: NatsProcess;
+  readonly #model: string;
   readonly #started: ChildProcess[] = [];
 
-  private constructor(nats: NatsProcess) {
+  private constructor(nats: NatsProcess, model: string) {
     this.nats = nats;
+    this.#model = model;
   }
 
-  static async start({ host }: ServedClusterOptions = {}): Promise<ServedCluster> {
-    return new ServedCluster(await NatsProcess.start({ host, settings: ['--user', USER.user, '--pass', USER.pass] }));
+  static async start({ model = GRANITE, host }: ServedClusterOptions = {}): Promise<ServedCluster> {
+    return new ServedCluster(await NatsProcess.start({ host, settings: ['--user', USER.user, '--pass', USER.pass] }), model);
   }
 
   /** @param runner what starts the process, where it is not to be started as it is: `['ip', 'netns', 'exec', …]` */
@@ -44,7 +48,7 @@ export class ServedCluster {
     url.username = USER.user;
     url.password = USER.pass;
     const env = { ...environment, BUFFERWISE_NATS: url.href, BUFFERWISE_CLUSTER_KEY: SECRET };
-    return startServe(command, [GRANITE, ...args], { env, started: this.#started, runner });
+    return startServe(command, [this.#model, ...args], { env, started: this.#started, runner });
   }
 
   prefill(...args: readonly string[]): Promise<ServedProcess> {
