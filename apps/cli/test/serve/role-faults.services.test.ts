@@ -15,6 +15,7 @@ import {
 } from '../support/served-client.ts';
 import { ServedCluster } from '../support/served-cluster.ts';
 import type { ServedProcess } from '../support/served-process.ts';
+import { GRANITE } from '../support/test-server.ts';
 
 // A software device on a busy machine takes its time; nothing here is about speed.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
@@ -55,7 +56,7 @@ describe.runIf(hasServer('nats'))('prompts that move between processes, two that
   /** What the answering process says to prompts that it reads itself. */
   let expected: Map<string, unknown[]>;
   beforeAll(async () => {
-    cluster = await ServedCluster.start();
+    cluster = await ServedCluster.start({ model: GRANITE });
     const [port] = await freePorts(1);
     network = await FaultProxy.start(port);
     answerer = await cluster.decode('--pages', `127.0.0.1:${port}`, '--pages-as', `127.0.0.1:${network.port}`);

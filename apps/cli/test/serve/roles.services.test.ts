@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hasServer } from '@bufferwise-internal/services';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   answersAlone,
   ask,
@@ -18,19 +18,21 @@ import {
   WAIT,
 } from '../support/served-client.ts';
 import { SECRETS, ServedCluster } from '../support/served-cluster.ts';
+import { GRANITE, LLAMA } from '../support/test-server.ts';
 
 // A software device on a busy machine takes its time; nothing here is about speed.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
 describe.runIf(hasServer('nats'))('bufferwise serve --role', () => {
   /** Of a test to itself: others on the same NATS would work with it. */
-  let cluster: ServedCluster;
-  beforeEach(async () => {
-    cluster = await ServedCluster.start();
-  });
-  afterEach(() => cluster.stop());
+  async function newCluster(model: string): Promise<ServedCluster> {
+    const cluster = await ServedCluster.start({ model });
+    onTestFinished(() => cluster.stop());
+    return cluster;
+  }
 
   it('answers as one process does, moves what is lacked and nothing else, and keeps keys apart', async () => {
+    const cluster = await newCluster(GRANITE);
     const folder = await mkdtemp(join(tmpdir(), 'bufferwise-roles-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const keys = join(folder, 'keys.txt');
@@ -81,6 +83,7 @@ describe.runIf(hasServer('nats'))('bufferwise serve --role', () => {
   });
 
   it('does both for each other where each has both roles', async () => {
+    const cluster = await newCluster(LLAMA);
     const both = ['--role', 'both', '--prefill-from', '16', '--prefill-timeout', '5m'];
     const prompts = [promptOf('x'), promptOf('y'), promptOf('z'), promptOf('w')];
     const one = await cluster.serve(both);

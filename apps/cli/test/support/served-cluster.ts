@@ -3,7 +3,6 @@ import { NatsProcess } from '@bufferwise-internal/services';
 import { gpuEnvironment } from '@bufferwise-internal/webgpu-node';
 import { type ServedProcess, startServe } from './served-process.ts';
 import { sourceCommand } from './source-command.ts';
-import { GRANITE } from './test-server.ts';
 
 const SECRET = 'a secret of these tests alone';
 const USER = { user: 'worker', pass: 'p@ss/word' };
@@ -20,8 +19,8 @@ function prepare() {
 }
 
 export interface ServedClusterOptions {
-  /** Path of the model of all of them. Default the smallest hybrid one, whose kernels take long to compile on a software device. */
-  readonly model?: string;
+  /** Path of the model of all of them. */
+  readonly model: string;
   /** Address of this machine at which workers find NATS. Default 127.0.0.1. */
   readonly host?: string;
 }
@@ -37,7 +36,7 @@ export class ServedCluster {
     this.#model = model;
   }
 
-  static async start({ model = GRANITE, host }: ServedClusterOptions = {}): Promise<ServedCluster> {
+  static async start({ model, host }: ServedClusterOptions): Promise<ServedCluster> {
     return new ServedCluster(await NatsProcess.start({ host, settings: ['--user', USER.user, '--pass', USER.pass] }), model);
   }
 
