@@ -33,8 +33,13 @@ export class AwaitedPrompt {
   expect({ generation }: Job, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
-      this.#try = { generation, arrived: resolve, failed: reject };
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      const current = { generation, arrived: resolve, failed: reject };
+      this.#try = current;
+      const giveUp = () => {
+        if (this.#try === current) this.#try = null;
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
     });
   }
 
