@@ -2,16 +2,18 @@ import { bench } from './bench.mjs';
 import { build } from './build.mjs';
 import { check } from './check.mjs';
 import { demo } from './demo.mjs';
+import { disaggregation } from './disaggregation.mjs';
 import { playground } from './playground.mjs';
 import { CommandError, stopChildrenOnSignals, wasInterrupted } from './process.mjs';
 import { failure, say } from './terminal.mjs';
 import { test } from './test.mjs';
 
-const commands = { demo, playground, test, bench, check, build };
+const commands = { demo, disaggregation, playground, test, bench, check, build };
 
 const usage = `Usage: node scripts/run.mjs <command>
 
   demo  [arguments]            the demo model on WebGPU, with and without a reused prefix
+  disaggregation               one process reads prompts, another answers, over NATS and TCP
   playground [--port N]        the playground, built and served to this machine
   test  [suite] [arguments]    suites: unit, gpu, browser, page, services; all of them without a name
   bench [name] [flags]         benchmarks whose path contains the name, all without one; --json, --out FILE, --compare FILE

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { rename } from 'node:fs/promises';
 import { basename, join, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { root } from './workspace.mjs';
@@ -14,9 +16,11 @@ import { root } from './workspace.mjs';
 export async function sourceModule(folder, name, code) {
   const { build } = await import('esbuild');
   const outfile = join(root, folder, 'node_modules', '.cache', 'bufferwise', `${basename(name)}.mjs`);
+  // Others may be starting the module of the same name now: they find the one from before or this one, and never half of it.
+  const fresh = `${outfile}.${randomUUID()}`;
   await build({
     stdin: { contents: code, resolveDir: join(root, folder), sourcefile: `${name}.entry.ts`, loader: 'ts' },
-    outfile,
+    outfile: fresh,
     bundle: true,
     format: 'esm',
     platform: 'node',
@@ -27,6 +31,7 @@ export async function sourceModule(folder, name, code) {
     plugins: [installedStaysOutside],
     logLevel: 'warning',
   });
+  await rename(fresh, outfile);
   return outfile;
 }
 

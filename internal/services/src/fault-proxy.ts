@@ -1,15 +1,23 @@
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net';
 
-/** What a proxy does to the bytes that a server sends. */
-export interface Fault {
+/** What becomes of the bytes that go one way. */
+export interface WayFault {
   /** What becomes of a piece of the stream, as the network cut it; null ends the connection after nothing of it, undefined drops it. */
-  readonly answer?: (bytes: Buffer) => Buffer | null | undefined;
-  /** Ends the connection after so many bytes of answers, counted from its beginning. */
+  readonly change?: (bytes: Buffer) => Buffer | null | undefined;
+  /** Ends the connection after so many bytes of this way, counted from its beginning. */
   readonly cutAfterBytes?: number;
   /** Milliseconds by which every piece comes later. */
   readonly delayMs?: number;
-  /** Takes connections and bytes, and never answers. */
-  readonly stall?: boolean;
+  /** Keeps what comes, and passes it on once this is over. */
+  readonly hold?: boolean;
+}
+
+/** What a proxy does to connections; `{}` is a good network. */
+export interface Fault {
+  readonly toServer?: WayFault;
+  readonly toClient?: WayFault;
+  /** Takes connections, and swallows all that either side says. */
+  readonly silent?: boolean;
   /** Ends every connection at once. */
   readonly refuse?: boolean;
 }
@@ -19,11 +27,12 @@ export class FaultProxy {
   readonly #server: Server;
   readonly #target: number;
   readonly #sockets = new Set<Socket>();
+  readonly #ways = new Set<Way>();
   #fault: Fault = {};
 
   private constructor(target: number) {
     this.#target = target;
-    this.#server = createServer((socket) => this.#serve(socket));
+    this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#serve(socket));
   }
 
   /** @param target port of the server */
@@ -37,9 +46,10 @@ export class FaultProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Replaces the fault, for open connections, too. `{}` is a good network. */
+  /** Replaces the fault, for open connections, too. What is on its way already keeps its delay, and its place before what comes. */
   set fault(fault: Fault) {
     this.#fault = fault;
+    for (const way of this.#ways) way.pass();
   }
 
   /** Resets all connections. */
@@ -57,37 +67,92 @@ export class FaultProxy {
       client.resetAndDestroy();
       return;
     }
-    const server = createConnection({ port: this.#target, host: '127.0.0.1' });
-    let answered = 0;
-    const end = () => {
-      client.destroy();
-      server.destroy();
-    };
-    for (const socket of [client, server]) {
-      this.#sockets.add(socket);
-      socket.on('error', end);
-      socket.on('close', () => {
-        this.#sockets.delete(socket);
-        end();
+    const server = createConnection({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true });
+    const there = () => (this.#fault.silent ? SILENT : (this.#fault.toServer ?? {}));
+    const back = () => (this.#fault.silent ? SILENT : (this.#fault.toClient ?? {}));
+    for (const [from, to, fault] of [
+      [client, server, there],
+      [server, client, back],
+    ] as const) {
+      const way = new Way(from, to, fault);
+      this.#ways.add(way);
+      this.#sockets.add(from);
+      from.on('close', () => {
+        this.#ways.delete(way);
+        this.#sockets.delete(from);
       });
     }
-    client.on('data', (bytes) => {
-      if (!this.#fault.stall) server.write(bytes);
+  }
+}
+
+const SILENT: WayFault = { change: () => undefined };
+
+/** One way of a connection. What comes leaves in the same order, whatever happens to the network meanwhile. */
+class Way {
+  readonly #from: Socket;
+  readonly #to: Socket;
+  readonly #fault: () => WayFault;
+  /** On its way; null is the end. */
+  readonly #queue: { readonly bytes: Buffer | null; readonly dueMs: number }[] = [];
+  #passed = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(from: Socket, to: Socket, fault: () => WayFault) {
+    this.#from = from;
+    this.#to = to;
+    this.#fault = fault;
+    let ended = false;
+    from.on('data', (bytes) => this.#came(bytes));
+    from.on('end', () => {
+      ended = true;
+      this.#came(null);
     });
-    server.on('data', (bytes) => {
-      const { stall, delayMs, answer, cutAfterBytes = Number.POSITIVE_INFINITY } = this.#fault;
-      if (stall) return;
-      const changed = answer === undefined ? bytes : answer(bytes);
-      if (changed === undefined) return;
-      if (changed === null) return end();
-      const rest = cutAfterBytes - answered;
-      answered += changed.length;
-      const deliver = () => {
-        client.write(changed.subarray(0, Math.max(0, rest)));
-        if (changed.length >= rest) client.destroySoon();
-      };
-      if (delayMs === undefined) deliver();
-      else setTimeout(deliver, delayMs);
+    from.on('error', () => {});
+    from.on('close', () => {
+      // One that was reset takes the other with it; one that ended well lets what it said arrive.
+      if (!ended) to.destroy();
     });
+    to.on('close', () => clearTimeout(this.#timer));
+  }
+
+  /** Passes on what is due. */
+  pass(): void {
+    clearTimeout(this.#timer);
+    for (let next = this.#queue[0]; next !== undefined && !this.#fault().hold; next = this.#queue[0]) {
+      const leftMs = next.dueMs - performance.now();
+      if (leftMs > 0) {
+        this.#timer = setTimeout(() => this.pass(), leftMs);
+        return;
+      }
+      this.#queue.shift();
+      if (next.bytes === null) this.#to.end();
+      else this.#write(next.bytes);
+    }
+  }
+
+  #came(bytes: Buffer | null): void {
+    const { change, delayMs = 0 } = this.#fault();
+    const changed = bytes === null || change === undefined ? bytes : change(bytes);
+    if (changed === null && bytes !== null) {
+      this.#cut();
+    } else if (changed !== undefined) {
+      this.#queue.push({ bytes: changed, dueMs: performance.now() + delayMs });
+      this.pass();
+    }
+  }
+
+  #write(bytes: Buffer): void {
+    const left = (this.#fault().cutAfterBytes ?? Number.POSITIVE_INFINITY) - this.#passed;
+    this.#passed += bytes.length;
+    if (!this.#to.writable) return;
+    this.#to.write(bytes.subarray(0, Math.max(0, left)));
+    if (bytes.length >= left) this.#cut();
+  }
+
+  /** Ends both sides; what was passed on arrives. */
+  #cut(): void {
+    this.#queue.length = 0;
+    this.#to.destroySoon();
+    this.#from.destroy();
   }
 }

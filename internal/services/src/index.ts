@@ -4,13 +4,15 @@
  * @packageDocumentation
  */
 
-export { type Fault, FaultProxy } from './fault-proxy.ts';
+export { type Fault, FaultProxy, type WayFault } from './fault-proxy.ts';
 export { findServer, SERVERS, type ServerName } from './find-server.ts';
 export { freePorts } from './free-ports.ts';
 export { hasServer } from './has-server.ts';
+export { isReachable } from './is-reachable.ts';
 export { NatsProcess } from './nats-process.ts';
 export { RedisCluster } from './redis-cluster.ts';
 export { redisCommand } from './redis-command.ts';
 export { RedisProcess } from './redis-process.ts';
+export { SeparateNetwork } from './separate-network.ts';
 export { SmallDisk } from './small-disk.ts';
 export { until } from './until.ts';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Fault, FaultProxy, hasServer, RedisProcess, until } from '@bufferwise-internal/services';
+import { type Fault, FaultProxy, hasServer, RedisProcess, until, type WayFault } from '@bufferwise-internal/services';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { RedisPageStore, type RedisPageStoreOptions } from '../src/redis/redis-page-store.ts';
@@ -68,23 +68,23 @@ describe.runIf(hasServer('redis'))('behind a bad network', () => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
     return Math.floor((seed / 2_147_483_648) * below);
   };
+  const changed = (change: WayFault['change']): Fault => ({ toClient: { change } });
   const faults: Record<string, () => Fault> = {
-    'answers that come late': () => ({ delayMs: 3 }),
-    'answers that come too late': () => ({ delayMs: 2 * TIMEOUT_MS }),
-    'answers that end in the middle': () => ({ cutAfterBytes: 20_000 + chance(100_000) }),
-    'pieces that are lost': () => ({ answer: (bytes) => (chance(3) === 0 ? undefined : bytes) }),
-    'flipped bits': () => ({
-      answer: (bytes) => {
-        const changed = Buffer.from(bytes);
-        changed[chance(changed.length)] ^= 1 << chance(8);
-        return changed;
-      },
-    }),
-    'noise instead of answers': () => ({ answer: (bytes) => randomBytes(bytes.length) }),
-    'a bulk that claims to be huge': () => ({ answer: () => Buffer.from('$500000000\r\nabc') }),
-    'answers of another kind': () => ({ answer: (bytes) => Buffer.from(':7\r\n'.repeat(Math.ceil(bytes.length / 500))) }),
-    'answers of other commands': () => ({ answer: (bytes) => Buffer.concat([Buffer.from('$2\r\nhi\r\n'), bytes]) }),
-    silence: () => ({ stall: true }),
+    'answers that come late': () => ({ toClient: { delayMs: 3 } }),
+    'answers that come too late': () => ({ toClient: { delayMs: 2 * TIMEOUT_MS } }),
+    'answers that end in the middle': () => ({ toClient: { cutAfterBytes: 20_000 + chance(100_000) } }),
+    'pieces that are lost': () => changed((bytes) => (chance(3) === 0 ? undefined : bytes)),
+    'flipped bits': () =>
+      changed((bytes) => {
+        const flipped = Buffer.from(bytes);
+        flipped[chance(flipped.length)] ^= 1 << chance(8);
+        return flipped;
+      }),
+    'noise instead of answers': () => changed((bytes) => randomBytes(bytes.length)),
+    'a bulk that claims to be huge': () => changed(() => Buffer.from('$500000000\r\nabc')),
+    'answers of another kind': () => changed((bytes) => Buffer.from(':7\r\n'.repeat(Math.ceil(bytes.length / 500)))),
+    'answers of other commands': () => changed((bytes) => Buffer.concat([Buffer.from('$2\r\nhi\r\n'), bytes])),
+    silence: () => ({ silent: true }),
     'connections that are refused': () => ({ refuse: true }),
   };
 
@@ -121,7 +121,7 @@ describe.runIf(hasServer('redis'))('behind a bad network', () => {
   test('a server that is silent costs one call its time, and the calls after it nothing', async () => {
     const store = await open();
     await store.put(entries);
-    proxy.fault = { stall: true };
+    proxy.fault = { silent: true };
     await store.get(keys);
     const began = performance.now();
     for (let i = 0; i < 200; i++) expect(await store.get([first])).toEqual([null]);
@@ -132,13 +132,11 @@ describe.runIf(hasServer('redis'))('behind a bad network', () => {
   test('damage on the way removes no page that is sound', async () => {
     const store = await open();
     await store.put([entries[39]]);
-    proxy.fault = {
-      answer: (bytes) => {
-        const changed = Buffer.from(bytes);
-        if (changed.length > 1000) changed[changed.length >> 1] ^= 1;
-        return changed;
-      },
-    };
+    proxy.fault = changed((bytes) => {
+      const flipped = Buffer.from(bytes);
+      if (flipped.length > 1000) flipped[flipped.length >> 1] ^= 1;
+      return flipped;
+    });
     expect(await store.get([keys[39]])).toEqual([null]);
     proxy.fault = {};
     await until('the page is back', async () => (await store.get([keys[39]]))[0] !== null);
@@ -148,7 +146,7 @@ describe.runIf(hasServer('redis'))('behind a bad network', () => {
   test('an aborted call ends at once with the reason, and condemns no connection', async () => {
     const store = await open({ timeoutMs: 60_000 });
     await store.put(entries);
-    proxy.fault = { stall: true };
+    proxy.fault = { silent: true };
     const caller = new AbortController();
     const calls = [store.get(keys, { signal: caller.signal }), store.put(entries, { signal: caller.signal })];
     caller.abort('enough');

@@ -33,7 +33,7 @@ export {
 export { DEFAULT_TRANSFER_TIMES, type TransferOutcome, type TransferTimes } from './transfer/transfer-times.ts';
 // The two ends of moves, on a cache manager and over connections
 export type { Admission, Admit, ArrivedRequest, TransferOffer } from './worker/incoming-transfer.ts';
-export type { PageSlots } from './worker/manager-pages.ts';
+export { managerLayout, type PageSlots } from './worker/manager-pages.ts';
 export type { MovingPages, OutgoingTransfer } from './worker/outgoing-transfer.ts';
 export { TransferReceiver, type TransferReceiverOptions } from './worker/transfer-receiver.ts';
 export type { GroupTraffic, TransferReport } from './worker/transfer-report.ts';

@@ -1,6 +1,8 @@
+import type { KvCache } from '@bufferwise/cache-manager';
 import type { ReusePolicy } from '@bufferwise/core-policy';
 import { requestTestDevice } from '@bufferwise-internal/webgpu-node/testing';
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import { readToEnd } from '../src/engine/completion.ts';
 import { HybridEngine, type HybridEngineOptions } from '../src/engine/hybrid-engine.ts';
 import { readGgufModel } from '../src/gguf/gguf-model.ts';
 import { ORACLE_MODELS, type OracleModel, oracleAnswers, oracleFile } from '../src/gguf/testing/oracle-models.ts';
@@ -183,6 +185,44 @@ it('a prompt that makes way for others while it moves is read again, and comes w
   expectNothingInVain(moved);
   await urgent;
   expect(pair.prefill.preemptions.numReleases).toBe(1);
+  await pair.close();
+});
+
+it('a prompt that came is answered several times, as it would be where it was read', async () => {
+  const pair = await workers('granitehybrid-101');
+  const { prompt } = longest('granitehybrid-101');
+  const request = { prompt, maxNewTokens: NUM_TOKENS, sampling: { temperature: 1.2, topK: 20, seed: 5 } };
+  const expected = await pair.prefill.completeSeveral({ ...request, lookup: false, publish: false }, 3);
+  const cache = await pair.move(request);
+  const answers = await Promise.all(pair.decode.continueSeveral({ cache }, request, 3).map(readToEnd));
+  expect(answers.map(({ tokens }) => tokens)).toEqual(expected.map(({ tokens }) => tokens));
+  expect(answers.map(({ report }) => report.computedTokens)).toEqual([1, 0, 0]);
+  await pair.close();
+});
+
+it('a request without room waits for what is on its way here, and fails only when nothing is', async () => {
+  const pair = await workers('llama-103', {}, { cache: { deviceBytes: 2 << 20 } });
+  const { prompt, greedy } = longest('llama-103');
+  const others: KvCache[] = [];
+  for (let isFull = false; !isFull; ) {
+    const cache = pair.decode.manager.createKvCache();
+    others.push(cache);
+    isFull = !(await cache.resume()) || !cache.resize(64, 64);
+  }
+  const request = { prompt, maxNewTokens: NUM_TOKENS };
+  await expect(pair.decode.complete(request)).rejects.toMatchObject({ code: 'cache-full' });
+  let letGo = () => {};
+  pair.decode.waitFor(
+    new Promise<void>((resolve) => {
+      letGo = resolve;
+    }),
+  );
+  const [first, second] = [pair.decode.complete(request), pair.decode.complete({ ...request, maxNewTokens: 1 })];
+  await vi.waitUntil(() => pair.decode.load.waiting === 2, 30_000);
+  for (const cache of others) cache.close();
+  letGo();
+  expect((await first).tokens).toEqual(greedy.slice(0, NUM_TOKENS));
+  expect((await second).tokens).toEqual(greedy.slice(0, 1));
   await pair.close();
 });
 

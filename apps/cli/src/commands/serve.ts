@@ -9,6 +9,9 @@ import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
 import { readApiKeys } from '../serve/http/api-keys.ts';
 import { listen } from '../serve/listen.ts';
 import { readServedModel } from '../serve/model/served-model.ts';
+import { ClusterMember } from '../serve/roles/cluster-member.ts';
+import { EventRelay } from '../serve/roles/event-relay.ts';
+import { clusterChoice, ROLE_ARGS } from '../serve/roles/role-args.ts';
 import type { AnswerServer } from '../serve/server.ts';
 import { waitForStop } from '../serve/wait-for-stop.ts';
 import { parseStoreAddress } from '../store/store-address.ts';
@@ -65,6 +68,7 @@ export const serve = defineCommand({
     },
     ...STORE_ARGS,
     ...STORE_ENCODING_ARGS,
+    ...ROLE_ARGS,
     'max-active': { type: 'string', description: 'Answers computed at a time', valueHint: 'N', default: '32' },
     'max-queue': { type: 'string', description: 'Answers that may wait besides; more get 429', valueHint: 'N', default: '128' },
     'max-tokens': {
@@ -104,6 +108,10 @@ export const serve = defineCommand({
       what: 'Keep prefixes over restarts',
       line: 'bufferwise serve model.gguf --store ~/.cache/bufferwise/prefixes',
     },
+    {
+      what: 'One worker that reads long prompts, for others that answer with --role decode',
+      line: 'bufferwise serve model.gguf --role prefill --nats nats://control:4222 --cluster-key shared.key',
+    },
   ],
   async run(given, terminal) {
     const whole = (name: string, text: string, min: number, max: number) => wholeNumber(name, text, { min, max });
@@ -126,11 +134,13 @@ export const serve = defineCommand({
     const drainMs = duration('drain-timeout', given['drain-timeout'], { max: DAY_MS });
     const defaultMaxTokens = whole('max-tokens', given['max-tokens'], 1, 1_000_000);
     const keys = await readApiKeys(given['api-key'] ?? process.env.BUFFERWISE_API_KEY, given['api-keys']);
+    const cluster = await clusterChoice(given, process.env);
     const options = { id: given.name, templateFile: given['chat-template'] };
     const model = await readServedModel(given.model ?? DEMO_MODEL_FOLDER, options);
     const { device } = await openDevice();
     let store: PrefixStore | undefined;
     let engine: HybridEngine | undefined;
+    let member: ClusterMember | undefined;
     let server: AnswerServer | undefined;
     const tellTrouble = () => {
       const words = store?.trouble();
@@ -140,6 +150,7 @@ export const serve = defineCommand({
     try {
       if (address !== undefined) store = await openPrefixStore(address, choice, model.engineModel, encoding);
       tellTrouble();
+      const events = new EventRelay();
       engine = await HybridEngine.create({
         model: model.engineModel,
         device,
@@ -147,24 +158,35 @@ export const serve = defineCommand({
         maxActive,
         speculation: maxDrafts === 0 ? undefined : { maxDrafts },
         outside: store,
+        ...(cluster !== null && { events }),
       });
+      const onTrouble = (words: string) => terminal.tell(`bufferwise serve: ${words}\n`);
+      if (cluster !== null) member = await ClusterMember.join(cluster, { engine, events, maxActive, onTrouble });
       const onBug = (error: unknown) => terminal.tell(`${error instanceof Error ? error.stack : error}\n`);
       const stop = waitForStop(terminal.signal);
-      server = await listen({ engine, model, keys, limits, defaultMaxTokens, storeStatistics: store?.statistics, onBug }, at);
-      terminal.print(
-        given.json ? `${JSON.stringify({ url: server.url, model: model.id })}\n` : `${model.id} on ${server.url}/v1\n`,
+      const storeStatistics = store?.statistics;
+      const answers = member?.answers;
+      server = await listen(
+        { engine, answers, cluster: member, model, keys, limits, defaultMaxTokens, storeStatistics, onBug },
+        at,
       );
-      const code = await stop;
+      const where =
+        answers === null ? `${model.id} reads prompts for others: ${server.url}/health` : `${model.id} on ${server.url}/v1`;
+      terminal.print(given.json ? `${JSON.stringify({ url: server.url, model: model.id })}\n` : `${where}\n`);
+      // One that only reads is of no use to anybody whom it cannot hear.
+      const code = await (answers === null ? Promise.race([stop, member?.lost.then(() => 1) ?? stop]) : stop);
       terminal.tell('stopping: answers under way may end\n');
-      const numCut = await server.drain(drainMs);
+      const [numCut] = await Promise.all([server.drain(drainMs), member?.drain(drainMs)]);
       if (numCut > 0)
         terminal.tell(`${numCut} ${numCut === 1 ? 'request was' : 'requests were'} cut off: --drain-timeout is over\n`);
       await server.close();
+      await member?.close();
       await engine.saved();
       return numCut > 0 ? 1 : code;
     } finally {
       clearInterval(watching);
       await server?.close();
+      await member?.close();
       await engine?.close();
       await store?.close();
       device.destroy();

@@ -1,13 +1,16 @@
 import type { AddressInfo } from 'node:net';
 import type { HybridEngine } from '@bufferwise/hybrid-engine';
+import type { FastifyInstance } from 'fastify';
 import type { PrefixStore } from '../input/prefix-store.ts';
 import { Admission, type AdmissionLimits } from './admission/admission.ts';
 import { DrainedError } from './admission/endings.ts';
+import type { AnswerEngine } from './answer/answer-prompt.ts';
 import type { ApiKeys } from './http/api-keys.ts';
 import { type HttpLimits, openApp } from './http/open-app.ts';
 import { requireKeys } from './http/tenant.ts';
 import { type MeasuredEngine, Metrics } from './metrics/metrics.ts';
 import type { ServedModel } from './model/served-model.ts';
+import type { ClusterPart } from './roles/cluster-part.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import { completions } from './routes/completions.ts';
 import { models } from './routes/models.ts';
@@ -17,6 +20,10 @@ import { tokens } from './routes/tokens.ts';
 export interface ServerOptions {
   /** Stays the caller's, who closes it after the server. */
   readonly engine: MeasuredEngine & Pick<HybridEngine, 'generateSeveral'>;
+  /** What answers. Default the engine; null for a server that answers nothing, and tells only how it is. */
+  readonly answers?: AnswerEngine | null;
+  /** What it does together with others. */
+  readonly cluster?: ClusterPart;
   readonly model: ServedModel;
   readonly keys: ApiKeys;
   readonly limits: Omit<HttpLimits, 'maxConnections'> & AdmissionLimits;
@@ -50,32 +57,18 @@ const MORE_CONNECTIONS = 256;
  * @throws what Node says of an address that cannot be listened on
  */
 export async function openServer(options: ServerOptions, at: { host: string; port: number }): Promise<AnswerServer> {
-  const { engine, model, limits, onBug } = options;
+  const { engine, model, limits, onBug, cluster, answers = engine } = options;
   const admission = new Admission(limits);
   const metrics = new Metrics({ engine, admission, storeStatistics: options.storeStatistics ?? null });
-  const contextLength = contextLengthOf(engine, model);
+  cluster?.measure(metrics.registry);
   const app = openApp({
     limits: { ...limits, maxConnections: limits.maxActive + limits.maxQueue + MORE_CONNECTIONS },
     onBug,
     onReply: (route, status) => metrics.onRequest(route, status),
   });
   requireKeys(app, options.keys);
-  const { stallMs } = limits;
-  const serving = {
-    engine,
-    model,
-    admission,
-    metrics,
-    contextLength,
-    defaultMaxTokens: options.defaultMaxTokens,
-    stallMs,
-    onBug,
-  };
-  completions(app, serving);
-  chatCompletions(app, serving);
-  models(app, { id: model.id, contextLength });
-  tokens(app, model, contextLength);
-  operations(app, { engine, model, admission, metrics });
+  if (answers !== null) answerRoutes(app, answers, { options, admission, metrics });
+  operations(app, { engine, model, admission, metrics, cluster });
   await app.listen(at);
   return {
     url: urlOf(app.server.address() as AddressInfo),
@@ -86,6 +79,22 @@ export async function openServer(options: ServerOptions, at: { host: string; por
       await admission.drain();
     },
   };
+}
+
+/** What OpenAI's interface has. */
+function answerRoutes(
+  app: FastifyInstance,
+  engine: AnswerEngine,
+  { options, admission, metrics }: { options: ServerOptions; admission: Admission; metrics: Metrics },
+): void {
+  const { model, limits, defaultMaxTokens, onBug } = options;
+  const contextLength = contextLengthOf(options.engine, model);
+  const { stallMs } = limits;
+  const serving = { engine, model, admission, metrics, contextLength, defaultMaxTokens, stallMs, onBug };
+  completions(app, serving);
+  chatCompletions(app, serving);
+  models(app, { id: model.id, contextLength });
+  tokens(app, model, contextLength);
 }
 
 async function drain(admission: Admission, timeoutMs: number): Promise<number> {

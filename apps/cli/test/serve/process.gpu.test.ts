@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { buildCommand } from '../support/build-command.ts';
+import { startServe } from '../support/served-process.ts';
 import { GRANITE, LLAMA } from '../support/test-server.ts';
 
 // A software device on a busy machine takes its time; nothing here is about speed.
@@ -23,40 +24,13 @@ afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL');
 });
 
-interface Served {
-  readonly url: string;
-  readonly child: ChildProcess;
-  /** All that stood on the standard error. */
-  told(): string;
-  /** Its exit code, or the signal that ended it. */
-  readonly exit: Promise<number | string>;
-}
-
 /** The variables of a terminal: where there is no GPU the command starts itself again, with those of a software device. */
 function bareEnvironment(): NodeJS.ProcessEnv {
   const { VK_ICD_FILENAMES: _, LD_LIBRARY_PATH: __, ...rest } = process.env;
   return rest;
 }
 
-/** Starts the command, in a process group of its own, and waits until it listens. */
-async function serve(args: readonly string[], env = process.env): Promise<Served> {
-  const child = spawn(process.execPath, [command, 'serve', ...args, '--port', '0', '--json'], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-    env,
-  });
-  started.push(child);
-  let told = '';
-  child.stderr.on('data', (bytes) => {
-    told += bytes;
-  });
-  const exit = once(child, 'exit').then(([code, signal]) => code ?? signal);
-  const line = await Promise.race([
-    once(child.stdout, 'data').then(([bytes]) => String(bytes)),
-    exit.then((code) => `ended: ${code} ${told}`),
-  ]);
-  return { ...JSON.parse(line), child, exit, told: () => told };
-}
+const serve = (args: readonly string[], env = process.env) => startServe(command, args, { env, started });
 
 const ask = (url: string, body: object) =>
   fetch(`${url}/v1/completions`, {

@@ -98,6 +98,13 @@ _bufferwise() {
         '--store-near[Bytes of pages kept in memory before the store]:store-near:' \
         '--store-compress[Compress pages in the store; changes no answer]' \
         '--store-int8[Keep keys and values in 8 bits in the store, compressed  answers may differ a little]' \
+        '--role[What it does of a request  read prompts for others, answer, or both]:role:' \
+        '--nats[NATS server over which workers of one model find each other,  USER PASSWORD@ HOST PORT; else it works alone]:nats:' \
+        '--cluster-key[File with the secret that all workers share, 16 bytes or more]:cluster-key:_files' \
+        '--pages[Where prompts arrive that others have read; port 0 takes any that is free. Default 127.0.0.1 0]:pages:' \
+        '--pages-as[Where others reach --pages, if not under that very address]:pages-as:' \
+        '--prefill-from[Tokens of a prompt beyond the cache from which on another worker reads it. Default 256]:prefill-from:' \
+        '--prefill-timeout[Time after which a prompt that did not arrive is read here. Default 30s]:prefill-timeout:' \
         '--max-active[Answers computed at a time]:max-active:' \
         '--max-queue[Answers that may wait besides; more get 429]:max-queue:' \
         '--max-tokens[Tokens of a chat answer for which the request has no number]:max-tokens:' \

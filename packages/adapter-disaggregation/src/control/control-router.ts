@@ -21,6 +21,8 @@ export interface ControlJob {
   readonly scope?: ReuseScope;
   /** For the workers, of no meaning here; less than 1 MiB, and no more than the server takes. */
   readonly body: string;
+  /** Id of the worker that is to decode, where that is settled: the one that has the client. Default: whoever is best. */
+  readonly decodeAt?: string;
 }
 
 export type ControlAnswer = Omit<Extract<JobOutcome, { kind: 'done' }>, 'kind'>;
@@ -65,6 +67,11 @@ export class ControlRouter {
     this.#core = new RouterCore({ layout, pool, times, nowMs: clock.now(), ...(routing === undefined ? {} : { routing }) });
   }
 
+  /** Whether NATS is there, as far as is known. */
+  get connected(): boolean {
+    return this.#core.connected;
+  }
+
   /** Workers that are there, those of other models and layouts too. */
   workers(): KnownWorker[] {
     return this.#core.registry.all();
@@ -82,7 +89,7 @@ export class ControlRouter {
    */
   async submit(job: ControlJob, options: { signal?: AbortSignal; limitMs?: number } = {}): Promise<ControlAnswer> {
     const { signal, limitMs = 120_000 } = options;
-    const { request, tokens, scope, body } = job;
+    const { request, tokens, scope, body, decodeAt } = job;
     signal?.throwIfAborted();
     this.#check(request, body, limitMs);
     const numBlocks = Math.floor(tokens.length / this.#tokensPerBlock);
@@ -90,7 +97,7 @@ export class ControlRouter {
     const stopped = new AbortController();
     try {
       const outcome = await new Promise<JobOutcome>((resolve, reject) => {
-        this.#handle({ kind: 'submit', job: { request, blocks, numTokens: tokens.length, body, limitMs } }, () =>
+        this.#handle({ kind: 'submit', job: { request, blocks, numTokens: tokens.length, body, limitMs, decodeAt } }, () =>
           this.#waiting.set(request, resolve),
         );
         signal?.addEventListener(

@@ -54,6 +54,25 @@ describe('a job for two', () => {
     expect(told(hear('p1', 'progress', 'prefill'))).toMatchObject([['p1', { kind: 'heard', ended: false }]]);
   });
 
+  test('whose pages did not come is not asked again of who was to send them, and of the decode side unless it is the one', () => {
+    for (const [job, avoided] of [
+      [JOB, ['d', 'p']],
+      [{ ...JOB, decodeAt: 'd' }, ['p']],
+    ] as const) {
+      const avoid: string[][] = [];
+      const { submit, hear, table, later, now } = tableWith((now) => {
+        avoid.push([...now].sort());
+        return TWO;
+      });
+      submit(job);
+      hear('d', 'taken', 'decode');
+      hear('p', 'taken', 'prefill');
+      table.hear('d', { kind: 'failed', reason: 'lost', permanent: false, role: 'decode', generation: 0, request: 'r' }, now());
+      later(TIMES.retryMs);
+      expect(avoid).toEqual([[], avoided]);
+    }
+  });
+
   test('whose prefill worker is gone is tried anew; one that had ended its part may go', () => {
     const { submit, hear, done, table, now } = tableWith(() => TWO);
     submit();

@@ -12,6 +12,8 @@ export interface JobRequest {
   readonly numTokens: number;
   /** For the workers, of no meaning here. */
   readonly body: string;
+  /** The worker that is to decode. Default: whoever is best. */
+  readonly decodeAt?: string;
   /** It fails when it is not done by then. Milliseconds from now on. */
   readonly limitMs: number;
 }
@@ -183,7 +185,7 @@ export class JobTable {
           ...actions,
           ...this.#fail(open, 'job-refused', `${worker} refused it: ${message.reason}; no other worker was asked`),
         ];
-      open.avoid.set(worker, nowMs + this.#times.heartbeatMs);
+      this.#avoid(open, worker, role, nowMs + this.#times.heartbeatMs);
       return [...actions, ...this.#failedOnce(open, `${worker} failed: ${message.reason}`, nowMs)];
     }
     if (kind === 'done') {
@@ -194,6 +196,13 @@ export class JobTable {
     part.state = 'taken';
     if (kind === 'progress') actions.push(tell(worker, { kind: 'heard', ended: false, request, generation, role }));
     return [...actions, ...this.#offerPrefill(open, nowMs)];
+  }
+
+  /** Not asked for a while: who failed, unless no other may do it; and who was to send what did not come. */
+  #avoid(open: OpenJob, worker: string, role: JobRole, untilMs: number): void {
+    if (worker !== open.job.decodeAt) open.avoid.set(worker, untilMs);
+    const sender = role === 'decode' ? (open.prefill?.worker ?? null) : null;
+    if (sender !== null) open.avoid.set(sender, untilMs);
   }
 
   /** A worker is gone, or has been started anew: it does nothing any more of what it was asked. */

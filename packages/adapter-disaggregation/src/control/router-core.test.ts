@@ -67,6 +67,19 @@ const sent = (actions: readonly RouterAction[]) =>
   });
 
 describe('a request goes', () => {
+  test('to the worker that it names, whoever else has more of it, and waits while that one cannot', () => {
+    const { status, has, submit, handle } = routerWith();
+    status({ id: 'reads', role: 'prefill' });
+    for (const id of ['a', 'b']) status({ id, role: 'decode' });
+    has('a', 100);
+    expect(sent(submit('r1', { decodeAt: 'b' }))).toEqual(['b job decode']);
+    expect(sent(submit('r2'))).toEqual(['a job decode']);
+    status({ id: 'b', role: 'decode' }, { draining: true });
+    expect(sent(submit('r3', { decodeAt: 'b' }))).toEqual([]);
+    status({ id: 'b', role: 'decode' });
+    expect(sent(handle({ kind: 'tick' }, TIMES.retryMs))).toContain('b job decode');
+  });
+
   test('to the worker that has most of it, unless that one is too busy', () => {
     const { status, has, submit } = routerWith({ weights: { fullTokens: 500 }, localPrefillTokens: 1000 });
     for (const id of ['a', 'b', 'c']) status({ id });

@@ -71,6 +71,11 @@ export class RouterCore {
     this.jobs = new JobTable({ times, mostRetries, nowMs, place: (job, avoid) => this.#place(job, avoid) });
   }
 
+  /** Whether the bus is there, as far as is known. */
+  get connected(): boolean {
+    return this.#connected;
+  }
+
   /** Throws {ControlError} `invalid-job` for a `submit` of a name that is taken; then nothing has changed. */
   handle(input: RouterInput, nowMs: number): RouterAction[] {
     switch (input.kind) {
@@ -157,7 +162,8 @@ export class RouterCore {
 
   /** Who would do a job now; or why nobody can. */
   #place(job: JobRequest, avoid: ReadonlySet<string>): Placement | NoPlacement {
-    const decode = chooseWorker(this.#candidates('decode', job, avoid), 'decode', job.request, this.#weights);
+    const decoders = this.#candidates('decode', job, avoid).filter(({ worker }) => worker.id === (job.decodeAt ?? worker.id));
+    const decode = chooseWorker(decoders, 'decode', job.request, this.#weights);
     if (decode === undefined) return this.#nobody('decode');
     const { worker, reuse } = decode;
     const target = { worker: worker.id, address: worker.address };

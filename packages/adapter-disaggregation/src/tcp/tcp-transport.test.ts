@@ -1,9 +1,9 @@
 import { createServer, type Socket } from 'node:net';
 import { FRAME_HEADER_BYTES, type PageTransport } from '@bufferwise/adapter-kit';
 import { describePageTransport } from '@bufferwise/adapter-kit/conformance/transport';
+import { FaultProxy, isReachable } from '@bufferwise-internal/services';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type ManualClock, manualClock } from '../manual-clock-rig.ts';
-import { isReachable, type TcpProxy, tcpProxy } from './tcp-proxy-rig.ts';
 import { TcpTransport } from './tcp-transport.ts';
 
 const key = Uint8Array.from({ length: 32 }, (_, i) => i * 7);
@@ -14,7 +14,9 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-const proxies: TcpProxy[] = [];
+const proxies: FaultProxy[] = [];
+const portOf = (address: string) => Number(address.split(':').at(-1));
+
 /** Connects through a proxy. */
 function throughProxy(transport: TcpTransport): PageTransport {
   const { specVersion, name, supports, limits } = transport;
@@ -25,10 +27,11 @@ function throughProxy(transport: TcpTransport): PageTransport {
     limits,
     listen: (address, options) => transport.listen(address, options),
     async connect(address, options) {
-      if (!(await isReachable(address))) return transport.connect(address, options);
-      const proxy = await tcpProxy(address);
+      const port = portOf(address);
+      if (!(await isReachable(port))) return transport.connect(address, options);
+      const proxy = await FaultProxy.start(port);
       proxies.push(proxy);
-      return transport.connect(proxy.address, options);
+      return transport.connect(`127.0.0.1:${proxy.port}`, options);
     },
     close: () => transport.close(),
   };
@@ -40,17 +43,18 @@ describePageTransport('TCP through a bad network', {
   create: () => [throughProxy(new TcpTransport({ key })), new TcpTransport({ key })],
   async destroy(pair) {
     for (const transport of pair) await transport.close();
-    for (const proxy of proxies.splice(0)) proxy.close();
+    for (const proxy of proxies.splice(0)) await proxy.stop();
   },
-  cut: () => proxies.at(-1)?.cut(),
+  cut: () => proxies.at(-1)?.reset(),
   damageNext() {
-    const proxy = proxies.at(-1) as TcpProxy;
-    proxy.toListener = (chunk) => {
-      proxy.toListener = (other) => other;
+    const proxy = proxies.at(-1) as FaultProxy;
+    const change = (chunk: Buffer) => {
+      proxy.fault = {};
       const changed = Buffer.from(chunk);
       changed[FRAME_HEADER_BYTES + 'request'.length + 1] ^= 4;
       return changed;
     };
+    proxy.fault = { toServer: { change } };
   },
 });
 
@@ -61,10 +65,11 @@ function twoTransports(near: object = {}, far: object = {}): [TcpTransport, TcpT
   return pair;
 }
 
-async function proxyTo(address: string): Promise<TcpProxy> {
-  const proxy = await tcpProxy(address);
-  ends.push(() => proxy.close());
-  return proxy;
+/** A network in front of a listener, and the address that leads through it. */
+async function proxyTo(address: string): Promise<[FaultProxy, string]> {
+  const proxy = await FaultProxy.start(portOf(address));
+  ends.push(() => proxy.stop());
+  return [proxy, `127.0.0.1:${proxy.port}`];
 }
 
 /** Lets time go by until a promise has settled, however many turns it takes. */
@@ -95,19 +100,20 @@ describe('who has not the key', () => {
   test('learns nothing of the key from what travels, and cannot play it again', async () => {
     const [near, far] = twoTransports();
     const listener = await far.listen();
-    const proxy = await proxyTo(listener.address);
+    const [proxy, through] = await proxyTo(listener.address);
     const sent: Buffer[] = [];
-    proxy.toListener = (chunk) => {
+    const change = (chunk: Buffer) => {
       sent.push(chunk);
       return chunk;
     };
-    await near.connect(proxy.address);
+    proxy.fault = { toServer: { change } };
+    await near.connect(through);
     await listener.accept();
     expect(Buffer.concat(sent).includes(Buffer.from(key))).toBe(false);
     // The same bytes again, in the same order: the other side's nonce is a new one.
     const replayed = await new Promise<number>((resolve) => {
       let came = 0;
-      const port = Number(listener.address.split(':')[1]);
+      const port = portOf(listener.address);
       import('node:net').then(({ connect }) => {
         const socket = connect({ host: '127.0.0.1', port }, () => {
           for (const chunk of sent) socket.write(chunk);
@@ -125,20 +131,24 @@ describe('who has not the key', () => {
     for (const change of ['repeat', 'forge'] as const) {
       const [near, far] = twoTransports();
       const listener = await far.listen();
-      const proxy = await proxyTo(listener.address);
-      const [here, there] = await Promise.all([near.connect(proxy.address), listener.accept()]);
-      proxy.toListener = (chunk) => {
-        if (change === 'repeat') return Buffer.concat([chunk, chunk]);
-        const forged = Buffer.from(chunk);
-        forged[forged.length - 1] ^= 1; // of the seal: all sums of the frame hold
-        return forged;
-      };
+      const [proxy, through] = await proxyTo(listener.address);
+      const [here, there] = await Promise.all([near.connect(through), listener.accept()]);
+      proxy.fault = { toServer: { change: change === 'repeat' ? repeated : forged } };
       await here.send({ stream, body: Uint8Array.of(1) });
       if (change === 'repeat') expect(await there.receive()).toMatchObject({ kind: 'message' });
       await expect(there.receive()).rejects.toMatchObject({ code: 'peer-lost', message: expect.stringContaining('seal') });
     }
   });
 });
+
+const repeated = (chunk: Buffer) => Buffer.concat([chunk, chunk]);
+
+/** One bit of the seal is another: all sums of the frame hold. */
+function forged(chunk: Buffer): Buffer {
+  const changed = Buffer.from(chunk);
+  changed[changed.length - 1] ^= 1;
+  return changed;
+}
 
 describe('a side that is no good', () => {
   test('is ended when it does not greet in time, on both sides', async () => {
@@ -159,9 +169,9 @@ describe('a side that is no good', () => {
     await expect(connecting).rejects.toMatchObject({ code: 'peer-lost' });
 
     const listener = await far.listen();
-    const proxy = await proxyTo(listener.address);
-    proxy.toListener = () => null;
-    const dropped = near.connect(proxy.address);
+    const [proxy, through] = await proxyTo(listener.address);
+    proxy.fault = { silent: true };
+    const dropped = near.connect(through);
     dropped.catch(() => {});
     await vi.waitUntil(() => clock.numTimers >= 2, 30_000);
     clock.advance(10_000);
@@ -172,7 +182,7 @@ describe('a side that is no good', () => {
     const [, far] = twoTransports();
     const listener = await far.listen();
     const { connect } = await import('node:net');
-    const socket = connect({ host: '127.0.0.1', port: Number(listener.address.split(':')[1]) });
+    const socket = connect({ host: '127.0.0.1', port: portOf(listener.address) });
     socket.on('error', () => {});
     socket.write(new Uint8Array(1 << 20));
     await new Promise((resolve) => socket.on('close', resolve));
@@ -183,22 +193,24 @@ describe('a side that is no good', () => {
     const times = { clock, peerTimeoutMs: 15_000, heartbeatMs: 5000 };
     const [near, far] = twoTransports(times, times);
     const listener = await far.listen();
-    const proxy = await proxyTo(listener.address);
-    const [here, there] = await Promise.all([near.connect(proxy.address), listener.accept()]);
-    const passed = { toListener: 0, fromListener: 0 };
-    for (const way of ['toListener', 'fromListener'] as const)
-      proxy[way] = (chunk) => {
+    const [proxy, through] = await proxyTo(listener.address);
+    const [here, there] = await Promise.all([near.connect(through), listener.accept()]);
+    const passed = { toServer: 0, toClient: 0 };
+    const counted = (way: keyof typeof passed) => ({
+      change(chunk: Buffer) {
         passed[way]++;
         return chunk;
-      };
+      },
+    });
+    proxy.fault = { toServer: counted('toServer'), toClient: counted('toClient') };
     for (let beat = 0; beat < 8; beat++) {
       const before = { ...passed };
       clock.advance(times.heartbeatMs);
-      await vi.waitUntil(() => passed.toListener > before.toListener && passed.fromListener > before.fromListener, 30_000);
+      await vi.waitUntil(() => passed.toServer > before.toServer && passed.toClient > before.toClient, 30_000);
     }
     await here.send({ stream, body: Uint8Array.of(1) });
     expect(await there.receive()).toMatchObject({ kind: 'message' });
-    proxy.toListener = () => null;
+    proxy.fault = { toServer: { change: () => undefined } };
     const waiting = there.receive();
     waiting.catch(() => {});
     await endedByTime(clock, waiting);

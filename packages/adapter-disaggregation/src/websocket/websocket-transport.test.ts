@@ -1,10 +1,10 @@
 import { createServer, type Socket } from 'node:net';
 import { FRAME_HEADER_BYTES, type PageTransport } from '@bufferwise/adapter-kit';
 import { describePageTransport } from '@bufferwise/adapter-kit/conformance/transport';
+import { FaultProxy, isReachable } from '@bufferwise-internal/services';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { manualClock } from '../manual-clock-rig.ts';
-import { isReachable, type TcpProxy, tcpProxy } from '../tcp/tcp-proxy-rig.ts';
 import { LOCALHOST } from './localhost-certificate-rig.ts';
 import { WebSocketTransport } from './websocket-transport.ts';
 import { MAX_SOCKET_MESSAGE_BYTES } from './websocket-wire.ts';
@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-const proxies: TcpProxy[] = [];
+const proxies: FaultProxy[] = [];
 function throughProxy(transport: WebSocketTransport): PageTransport {
   const { specVersion, name, supports, limits } = transport;
   return {
@@ -29,11 +29,11 @@ function throughProxy(transport: WebSocketTransport): PageTransport {
     limits,
     listen: (address, options) => transport.listen(address, options),
     async connect(address, options) {
-      const host = URL.canParse(address) ? new URL(address).host : '';
-      if (host === '' || !(await isReachable(host))) return transport.connect(address, options);
-      const proxy = await tcpProxy(host);
+      const port = URL.canParse(address) ? Number(new URL(address).port) : 0;
+      if (port === 0 || !(await isReachable(port))) return transport.connect(address, options);
+      const proxy = await FaultProxy.start(port);
       proxies.push(proxy);
-      return transport.connect(`ws://${proxy.address}`, options);
+      return transport.connect(`ws://127.0.0.1:${proxy.port}`, options);
     },
     close: () => transport.close(),
   };
@@ -64,17 +64,18 @@ describePageTransport('WebSocket through a bad network', {
   create: () => [throughProxy(new WebSocketTransport({ key })), new WebSocketTransport({ key })],
   async destroy(pair) {
     for (const transport of pair) await transport.close();
-    for (const proxy of proxies.splice(0)) proxy.close();
+    for (const proxy of proxies.splice(0)) await proxy.stop();
   },
-  cut: () => proxies.at(-1)?.cut(),
+  cut: () => proxies.at(-1)?.reset(),
   damageNext() {
-    const proxy = proxies.at(-1) as TcpProxy;
-    proxy.toListener = (chunk) => {
-      proxy.toListener = (other) => other;
+    const proxy = proxies.at(-1) as FaultProxy;
+    const change = (chunk: Buffer) => {
+      proxy.fault = {};
       const changed = Buffer.from(chunk);
       changed[headBytes(chunk) + FRAME_HEADER_BYTES + 'request'.length + 1] ^= 4;
       return changed;
     };
+    proxy.fault = { toServer: { change } };
   },
 });
 

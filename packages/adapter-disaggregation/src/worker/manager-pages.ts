@@ -13,6 +13,11 @@ interface Piece {
   readonly stored: number;
 }
 
+/** What travels of a manager's requests: `transferLayout` of its config. Throws as that. */
+export function managerLayout({ layout, lifecycles }: KvCacheManager, forms?: BufferForms): TransferLayout {
+  return layoutOf(layout.tokensPerBlock, lifecycles, ({ layerId, role }) => layout.bufferAttr(layerId, role), forms);
+}
+
 /** The pages of a manager on its device, group by group of its transfer layout, as they travel. */
 export class ManagerPages {
   readonly layout: TransferLayout;
@@ -25,8 +30,8 @@ export class ManagerPages {
 
   /** @throws {TransferError} `invalid-transfer-options` on a form that does not fit its buffer */
   constructor(manager: KvCacheManager, device: PageDevice, forms?: BufferForms) {
-    const { layout, lifecycles } = manager;
-    this.layout = layoutOf(layout.tokensPerBlock, lifecycles, ({ layerId, role }) => layout.bufferAttr(layerId, role), forms);
+    const { layout } = manager;
+    this.layout = managerLayout(manager, forms);
     this.#memory = connectorMemory(manager, device);
     this.#groups = this.layout.groups.map((group) => {
       const groupId = manager.getBufferGroupId(group.buffers[0].layerId, group.buffers[0].role);

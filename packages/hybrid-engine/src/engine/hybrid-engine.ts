@@ -220,14 +220,7 @@ export class HybridEngine {
    * @throws {EngineError} as `generate`, at once
    */
   generateSeveral(request: GenerationRequest, numAnswers: number): AsyncGenerator<GeneratedToken, GenerationReport, void>[] {
-    this.#requireOpen();
-    checkRequest(this.#limits, request);
-    requireCount('numAnswers', numAnswers);
-    const seed = request.sampling?.seed ?? 0;
-    const samplers = Array.from({ length: numAnswers }, (_, i) => new Sampler({ ...request.sampling, seed: seed + i }));
-    const tasks = samplers.map((sampler, i) => this.#taskOf(request, sampler, i));
-    tasks[0].lead(tasks.slice(1));
-    return tasks.map((task) => this.#read(task, request));
+    return this.#severalTasks(request, numAnswers).map((task) => this.#read(task, request));
   }
 
   /** Answers a prompt and returns when it is done. Errors as `generate`. */
@@ -306,11 +299,26 @@ export class HybridEngine {
    * @throws {EngineError} as `generate`, and `arrival-invalid` when the cache is not active or not at the last token of the prompt
    */
   async *continueFrom(
-    { cache }: Pick<ArrivedRequest, 'cache'>,
+    arrived: Pick<ArrivedRequest, 'cache'>,
     request: GenerationRequest,
   ): AsyncGenerator<GeneratedToken, GenerationReport, void> {
-    this.#requireOpen();
-    checkRequest(this.#limits, request);
+    const [answer] = this.continueSeveral(arrived, request, 1);
+    return yield* answer;
+  }
+
+  /**
+   * Several answers to one prompt that another worker has read, like `generateSeveral`, and with the same tokens. The cache is the engine's from
+   * here on, unless it throws.
+   *
+   * @param numAnswers at least 1
+   * @throws {EngineError} as `continueFrom`, at once
+   */
+  continueSeveral(
+    { cache }: Pick<ArrivedRequest, 'cache'>,
+    request: GenerationRequest,
+    numAnswers: number,
+  ): AsyncGenerator<GeneratedToken, GenerationReport, void>[] {
+    const tasks = this.#severalTasks(request, numAnswers);
     const { status, historyLength } = cache;
     if (status !== 'active' || historyLength !== request.prompt.length - 1)
       throw new EngineError(
@@ -318,9 +326,16 @@ export class HybridEngine {
         `the request that came is ${status} and has ${historyLength} tokens, but a prompt of ${request.prompt.length} goes on from an active ` +
           `one with ${request.prompt.length - 1}; give the prompt that the other worker has read`,
       );
-    const task = this.#taskOf(request, new Sampler(request.sampling), 0);
-    task.arrive(cache);
-    return yield* this.#read(task, request);
+    tasks[0].arrive(cache);
+    return tasks.map((task) => this.#read(task, request));
+  }
+
+  /**
+   * Says that others than requests of this engine hold pages, such as a request on its way here, until a promise settles. Requests that find no
+   * room wait for that, where they would otherwise fail with `cache-full`.
+   */
+  waitFor(others: Promise<unknown>): void {
+    this.#scheduler.waitFor(others);
   }
 
   /**
@@ -334,6 +349,18 @@ export class HybridEngine {
     await this.manager.close({ force: true });
     this.#pageDevice.destroy();
     this.#gpuModel.destroy();
+  }
+
+  /** Siblings, of which the first computes the prompt. */
+  #severalTasks(request: GenerationRequest, numAnswers: number): AnswerTask[] {
+    this.#requireOpen();
+    checkRequest(this.#limits, request);
+    requireCount('numAnswers', numAnswers);
+    const seed = request.sampling?.seed ?? 0;
+    const samplers = Array.from({ length: numAnswers }, (_, i) => new Sampler({ ...request.sampling, seed: seed + i }));
+    const tasks = samplers.map((sampler, i) => this.#taskOf(request, sampler, i));
+    tasks[0].lead(tasks.slice(1));
+    return tasks;
   }
 
   #taskOf(request: GenerationRequest, sampler: Sampler, ordinal: number): AnswerTask {

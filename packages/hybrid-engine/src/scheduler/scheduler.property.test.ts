@@ -37,6 +37,10 @@ interface Plan {
   pauses: number[];
 }
 
+async function turnsOf(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await nextTask();
+}
+
 /** A request whose every token is a page. */
 class PagedRequest implements Task {
   readonly arrival: number;
@@ -84,7 +88,7 @@ class PagedRequest implements Task {
 
   async read(): Promise<void> {
     for (const pause of [...this.#plan.pauses, ...new Array<number>(this.#plan.answer).fill(0)].slice(0, this.#plan.answer)) {
-      for (let turn = 0; turn < pause; turn++) await nextTask();
+      await turnsOf(pause);
       await new Promise<void>((resolve) => {
         this.#reader = resolve;
         this.#scheduler().ask(this);
@@ -206,7 +210,8 @@ describe('whatever comes, and whoever waits for what,', () => {
         fc.constantFrom(0, 0, 3, 8, 40),
         fc.integer({ min: 1, max: 4 }),
         fc.integer({ min: 1, max: 9 }),
-        async (plans, host, maxActive, maxStepTokens) => {
+        fc.array(fc.record({ pages: fc.nat(5), turns: fc.nat(40) }), { maxLength: 2 }),
+        async (plans, host, maxActive, maxStepTokens, holders) => {
           const memory = new Memory(TOTAL, host);
           let numSteps = 0;
           const scheduler = new Scheduler({
@@ -223,12 +228,19 @@ describe('whatever comes, and whoever waits for what,', () => {
             },
           });
           const requests = plans.map(([plan], arrival) => new PagedRequest(memory, plan, arrival, () => scheduler));
-          await Promise.all(
-            requests.map(async (request, i) => {
-              for (let turn = 0; turn < plans[i][1]; turn++) await nextTask();
+          const others = holders.map(async ({ pages, turns }) => {
+            memory.free -= pages;
+            await turnsOf(turns);
+            memory.free += pages;
+          });
+          for (const other of others) scheduler.waitFor(other);
+          await Promise.all([
+            ...others,
+            ...requests.map(async (request, i) => {
+              await turnsOf(plans[i][1]);
               await request.read();
             }),
-          );
+          ]);
           for (const [i, { error, tokens }] of requests.entries()) {
             expect(error).toBeUndefined();
             expect(tokens).toBe(plans[i][0].answer);
@@ -239,4 +251,27 @@ describe('whatever comes, and whoever waits for what,', () => {
       { numRuns: Number(process.env.BUFFERWISE_PROPERTY_RUNS ?? 500) },
     );
   });
+});
+
+it('who waits behind one that waits for others goes on when that one is given up', async () => {
+  const memory = new Memory(TOTAL, 0);
+  const scheduler = new Scheduler({
+    maxActive: 2,
+    maxStepTokens: 9,
+    hasColderTier: false,
+    run: async (chunks) => chunks.map(() => []),
+  });
+  const plan = { answer: 2, priority: 0, finds: 0, pauses: [] };
+  const [first, second] = [8, 5].map(
+    (prompt, arrival) => new PagedRequest(memory, { ...plan, prompt }, arrival, () => scheduler),
+  );
+  memory.free -= 4;
+  scheduler.waitFor(new Promise(() => {}));
+  const all = Promise.all([first.read(), second.read()]);
+  await turnsOf(20);
+  // All that the others leave is the first one's, whose second token has no room.
+  expect([first.tokens, second.tokens]).toEqual([1, 0]);
+  first.fail(new Error('its client left'));
+  await all;
+  expect([second.tokens, second.error]).toEqual([2, undefined]);
 });

@@ -46,7 +46,11 @@ export class Scheduler {
   readonly counts: SchedulerCounts = { numSuspensions: 0, numReleases: 0 };
   readonly #options: SchedulerOptions;
   readonly #tasks = new Set<Task>();
+  /** Those besides tasks that hold pages: each settles when it has let go. */
+  readonly #others = new Set<Promise<void>>();
   #running = false;
+  /** Ends a wait for others: somebody has asked for something, or let something go. */
+  #wake = () => {};
   /** After somebody had to give way nobody new comes in until something has ended: he would be the next to go. */
   #crowded = false;
 
@@ -61,7 +65,9 @@ export class Scheduler {
 
   /** The task has ended: it is not asked any more. */
   remove(task: Task): void {
-    if (this.#tasks.delete(task)) this.#crowded = false;
+    if (!this.#tasks.delete(task)) return;
+    this.#crowded = false;
+    this.#wake();
   }
 
   /** Ends all of them with an error. */
@@ -72,7 +78,17 @@ export class Scheduler {
   /** Somebody waits for a task. It takes part until it is removed. */
   ask(task: Task): void {
     this.#tasks.add(task);
+    this.#wake();
     if (!this.#running) void this.#drive();
+  }
+
+  /** Others than tasks hold pages until a promise settles: whoever finds no room waits instead of failing. */
+  waitFor(others: Promise<unknown>): void {
+    const letGo: Promise<void> = others.then(
+      () => void this.#others.delete(letGo),
+      () => void this.#others.delete(letGo),
+    );
+    this.#others.add(letGo);
   }
 
   async #drive(): Promise<void> {
@@ -96,7 +112,7 @@ export class Scheduler {
     await this.#admit();
     const batch = this.#prepare();
     if (batch.length > 0) await this.#step(batch);
-    else this.#unblock();
+    else await this.#unblock();
   }
 
   #ranked(which: (task: Task) => boolean): Task[] {
@@ -198,13 +214,20 @@ export class Scheduler {
    * device with what they hold. The last in rank gives way, until one is left. If that cannot move, others than tasks hold the pages, or
    * what it has found takes more room than to compute it.
    */
-  #unblock(): void {
+  async #unblock(): Promise<void> {
     const wanted = this.#ranked((task) => task.wanted);
     const needing = wanted.find(({ active }) => active) ?? wanted[0];
     if (needing === undefined) return;
     const holder = wanted.findLast((task) => task !== needing && task.holding);
     if (holder !== undefined) {
       this.#giveWay(holder);
+      return;
+    }
+    if (this.#others.size > 0) {
+      const changed = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      await Promise.race([...this.#others, changed]);
       return;
     }
     if (needing.forgoReuse()) return;

@@ -7,7 +7,7 @@ import {
 } from '@bufferwise/adapter-disaggregation';
 import type { PageConnection } from '@bufferwise/adapter-kit';
 import { memoryTransportPair } from '@bufferwise/adapter-kit/memory';
-import type { ReuseScope } from '@bufferwise/cache-manager';
+import type { KvCache, ReuseScope } from '@bufferwise/cache-manager';
 import { expect } from 'vitest';
 import type { Completion } from '../../src/engine/completion.ts';
 import { readToEnd } from '../../src/engine/completion.ts';
@@ -80,6 +80,18 @@ export class TwoWorkers {
    * @param progressed told after each step how far the prompt is read
    */
   async answer(request: GenerationRequest, progressed: (numTokens: number) => void = () => {}): Promise<MovedAnswer> {
+    const { transfer, counts, cache } = await this.#moved(request, progressed);
+    const completion = await readToEnd(this.decode.continueFrom({ cache }, request));
+    return { ...completion, transfer, prefilled: counts.computedTokens };
+  }
+
+  /** Has a prompt read by one worker. Returns it as it has come to the other one. */
+  async move(request: GenerationRequest): Promise<KvCache> {
+    const { cache } = await this.#moved(request, () => {});
+    return cache;
+  }
+
+  async #moved(request: GenerationRequest, progressed: (numTokens: number) => void) {
     const name = `request ${this.#names++}`;
     const prompt = Uint32Array.from(request.prompt);
     const coming = new Promise<ArrivedRequest>((arrived, failed) => {
@@ -103,8 +115,8 @@ export class TwoWorkers {
       return moved;
     });
     if (transfer.outcome.kind !== 'complete') throw new Error(`the move ended as ${JSON.stringify(transfer.outcome)}`);
-    const completion = await readToEnd(this.decode.continueFrom(await coming, request));
-    return { ...completion, transfer, prefilled: counts.computedTokens };
+    const { cache } = await coming;
+    return { transfer, counts, cache };
   }
 
   start(name: string, generation = 0): StartMove {

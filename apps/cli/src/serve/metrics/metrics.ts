@@ -21,7 +21,8 @@ export interface MetricsOptions {
 
 /** What a server counts, for Prometheus. What the engine counts itself is read when somebody asks. */
 export class Metrics implements AnswerObserver {
-  readonly #registry = new Registry();
+  /** For those who have figures of their own. */
+  readonly registry = new Registry();
   readonly #requests = this.#counter('requests_total', 'Requests by route and HTTP status', ['route', 'status']);
   readonly #answers = this.#counter('answers_total', 'Answers by how they ended', ['finish_reason']);
   readonly #promptTokens = this.#counter('prompt_tokens_total', 'Tokens of prompts', ['from']);
@@ -37,8 +38,8 @@ export class Metrics implements AnswerObserver {
   readonly #duration = this.#histogram('answer_duration_seconds', 'From a request to the last token of an answer', LONG_TIMES);
 
   constructor({ engine, admission, storeStatistics }: MetricsOptions) {
-    const registers = [this.#registry];
-    collectDefaultMetrics({ register: this.#registry });
+    const registers = [this.registry];
+    collectDefaultMetrics({ register: this.registry });
     const gauge = (name: string, help: string, read: () => number) => {
       new Gauge({
         name: `bufferwise_${name}`,
@@ -53,15 +54,15 @@ export class Metrics implements AnswerObserver {
     gauge('answers_running', 'Answers whose pages are on the device', () => engine.load.active);
     gauge('answers_waiting', 'Answers that wait for a place on the device', () => engine.load.waiting);
     gauge('draining', '1 while the server takes no more requests', () => (admission.draining ? 1 : 0));
-    readCacheFigures(this.#registry, engine, storeStatistics);
+    readCacheFigures(this.registry, engine, storeStatistics);
   }
 
   get contentType(): string {
-    return this.#registry.contentType;
+    return this.registry.contentType;
   }
 
   text(): Promise<string> {
-    return this.#registry.metrics();
+    return this.registry.metrics();
   }
 
   onRequest(route: string, status: number): void {
@@ -85,10 +86,10 @@ export class Metrics implements AnswerObserver {
   }
 
   #counter<T extends string>(name: string, help: string, labelNames: readonly T[]): Counter<T> {
-    return new Counter({ name: `bufferwise_${name}`, help, labelNames: [...labelNames], registers: [this.#registry] });
+    return new Counter({ name: `bufferwise_${name}`, help, labelNames: [...labelNames], registers: [this.registry] });
   }
 
   #histogram(name: string, help: string, buckets: number[]): Histogram {
-    return new Histogram({ name: `bufferwise_${name}`, help, buckets, registers: [this.#registry] });
+    return new Histogram({ name: `bufferwise_${name}`, help, buckets, registers: [this.registry] });
   }
 }

@@ -2,16 +2,18 @@ import type { FastifyInstance } from 'fastify';
 import type { Admission } from '../admission/admission.ts';
 import type { MeasuredEngine, Metrics } from '../metrics/metrics.ts';
 import type { ServedModel } from '../model/served-model.ts';
+import type { ClusterPart } from '../roles/cluster-part.ts';
 
 export interface Operations {
   readonly engine: MeasuredEngine;
   readonly model: ServedModel;
   readonly admission: Admission;
   readonly metrics: Metrics;
+  readonly cluster?: ClusterPart;
 }
 
 /** What who runs the server asks: `GET /health`, `/metrics`, `/inspect`. */
-export function operations(app: FastifyInstance, { engine, model, admission, metrics }: Operations): void {
+export function operations(app: FastifyInstance, { engine, model, admission, metrics, cluster }: Operations): void {
   app.get('/health', { config: { isOpen: true } }, async (_, reply) => {
     const { draining, numRequests, numAnswers } = admission;
     // Whoever sends requests here shall send them elsewhere from now on.
@@ -31,5 +33,6 @@ export function operations(app: FastifyInstance, { engine, model, admission, met
     statistics: engine.statistics(),
     storage: engine.storage(),
     cache: engine.manager.inspect({ tokens: false }),
+    ...(cluster !== undefined && { cluster: cluster.inspect() }),
   }));
 }
