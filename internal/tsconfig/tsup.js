@@ -26,8 +26,8 @@ export function libraryConfig(entry = { index: 'src/index.ts' }, { types = [] } 
 }
 
 /**
- * A command for Node in one executable file. Private workspace packages are bundled, everything that is installed by itself stays
- * an import.
+ * A command for Node in one executable file, which is published: no source and no map. Private workspace packages are bundled, everything
+ * that is installed by itself stays an import.
  *
  * @param {Record<string, string>} entry output name to source file
  * @returns {import('tsup').Options}
@@ -39,7 +39,6 @@ export function commandConfig(entry) {
     target: 'node20',
     platform: 'node',
     clean: true,
-    sourcemap: true,
     splitting: false,
     dts: false,
     loader: wgslAsText,
