@@ -14,7 +14,7 @@ import { words } from './words.mjs';
  * A check looks at one thing. `run` returns what it found: `problems` is what the person must see (empty when all is well),
  * `remedy` is what they do about it, `note` says what was looked at.
  *
- * @typedef {{ name: string, about: string, packs?: boolean, run(context: { packs: import('./pack.mjs').Pack[] }):
+ * @typedef {{ name: string, about: string, packs?: boolean, run(context: { packs: import('../release/pack.mjs').Pack[] }):
  *   Promise<{ problems: string, remedy: string, note?: string }> }} Check
  */
 
