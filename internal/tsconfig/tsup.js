@@ -19,6 +19,9 @@ export function libraryConfig(entry = { index: 'src/index.ts' }, { types = [] } 
     platform: 'neutral',
     clean: true,
     sourcemap: true,
+    // As it is written: `node:` is how every bundler and platform knows what is Node's own.
+    removeNodeProtocol: false,
+    external: [/^node:/],
     loader: wgslAsText,
     // TypeScript 6 reports an option that tsup still sets for declaration files.
     dts: { compilerOptions: { ignoreDeprecations: '6.0', types } },
@@ -40,6 +43,7 @@ export function commandConfig(entry) {
     platform: 'node',
     clean: true,
     splitting: false,
+    removeNodeProtocol: false,
     dts: false,
     loader: wgslAsText,
     banner: { js: '#!/usr/bin/env node' },

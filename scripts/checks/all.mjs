@@ -4,6 +4,7 @@ import { contents } from './contents.mjs';
 import { errorCodes } from './error-codes.mjs';
 import { exportsOfPackages } from './exports.mjs';
 import { imports } from './imports.mjs';
+import { release } from './release.mjs';
 import { size } from './size.mjs';
 import { style } from './style.mjs';
 import { types } from './types.mjs';
@@ -19,4 +20,17 @@ import { words } from './words.mjs';
  */
 
 /** The long ones first, so that they overlap. `packs` marks those that look at packed packages. */
-export const checks = [types, apiDocs, exportsOfPackages, contents, size, unused, imports, style, errorCodes, changeset, words];
+export const checks = [
+  types,
+  release,
+  apiDocs,
+  exportsOfPackages,
+  contents,
+  size,
+  unused,
+  imports,
+  style,
+  errorCodes,
+  changeset,
+  words,
+];
