@@ -39,10 +39,13 @@ async function proveConformance(consumer) {
   consumer.add('vitest', '.');
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--root', '.', '--reporter=json'];
   const report = await said(consumer.node(args));
-  const passed = report?.numPassedTests ?? 0;
-  return passed > 20 && report.success
-    ? []
-    : [`the suite of page stores, on the installed file store: ${JSON.stringify(report).slice(0, 2000)}`];
+  if (report?.testResults === undefined) return [`the suite of page stores did not run:\n${report}`];
+  const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults);
+  const failed = tests.filter(({ status }) => status === 'failed');
+  return [
+    ...failed.map(({ fullName, failureMessages }) => `${fullName}: ${failureMessages[0]}`),
+    ...(report.numPassedTests > 10 ? [] : [`only ${report.numPassedTests} promises of page stores were looked at`]),
+  ];
 }
 
 async function proveCommand(consumer) {

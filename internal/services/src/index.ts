@@ -8,6 +8,7 @@ export { type Fault, FaultProxy } from './fault-proxy.ts';
 export { findServer, SERVERS, type ServerName } from './find-server.ts';
 export { freePorts } from './free-ports.ts';
 export { hasServer } from './has-server.ts';
+export { LOCALHOST } from './localhost-certificate.ts';
 export { NatsProcess } from './nats-process.ts';
 export { RedisCluster } from './redis-cluster.ts';
 export { redisCommand } from './redis-command.ts';

@@ -7,6 +7,8 @@ import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
 import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
 import { readApiKeys } from '../serve/http/api-keys.ts';
+import { readCertificate } from '../serve/http/certificate.ts';
+import { parseOrigins } from '../serve/http/cross-origin.ts';
 import { listen } from '../serve/listen.ts';
 import { readServedModel } from '../serve/model/served-model.ts';
 import type { AnswerServer } from '../serve/server.ts';
@@ -46,6 +48,13 @@ export const serve = defineCommand({
       description: 'Keys that open it, one a line. Each key has a cache of its own',
       valueHint: 'FILE',
     },
+    'cors-origin': {
+      type: 'string',
+      description: 'Origins whose pages may use the server, between commas; * for all',
+      valueHint: 'ORIGIN,…',
+    },
+    'tls-cert': { type: 'string', description: 'Certificate, with which it speaks HTTPS; with --tls-key', valueHint: 'FILE' },
+    'tls-key': { type: 'string', description: 'Key of the certificate, without a password', valueHint: 'FILE' },
     memory: { type: 'string', description: 'Device memory for all pages', valueHint: 'SIZE', default: '64MiB' },
     'host-memory': {
       type: 'string',
@@ -125,6 +134,8 @@ export const serve = defineCommand({
     };
     const drainMs = duration('drain-timeout', given['drain-timeout'], { max: DAY_MS });
     const defaultMaxTokens = whole('max-tokens', given['max-tokens'], 1, 1_000_000);
+    const origins = given['cors-origin'] === undefined ? [] : parseOrigins(given['cors-origin']);
+    const certificate = await readCertificate(given['tls-cert'], given['tls-key']);
     const keys = await readApiKeys(given['api-key'] ?? process.env.BUFFERWISE_API_KEY, given['api-keys']);
     const options = { id: given.name, templateFile: given['chat-template'] };
     const model = await readServedModel(given.model ?? DEMO_MODEL_FOLDER, options);
@@ -150,7 +161,10 @@ export const serve = defineCommand({
       });
       const onBug = (error: unknown) => terminal.tell(`${error instanceof Error ? error.stack : error}\n`);
       const stop = waitForStop(terminal.signal);
-      server = await listen({ engine, model, keys, limits, defaultMaxTokens, storeStatistics: store?.statistics, onBug }, at);
+      server = await listen(
+        { engine, model, keys, certificate, origins, limits, defaultMaxTokens, storeStatistics: store?.statistics, onBug },
+        at,
+      );
       terminal.print(
         given.json ? `${JSON.stringify({ url: server.url, model: model.id })}\n` : `${model.id} on ${server.url}/v1\n`,
       );
