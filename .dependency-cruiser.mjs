@@ -3,7 +3,7 @@
  *
  * A package is entered by its root or a sub-path of its `exports`, never by a file of its inside.
  */
-import { publishedPackages } from './scripts/run/workspace.mjs';
+import { libraries } from './scripts/run/workspace.mjs';
 
 /** What the shipped code of each package may import of the others, lowest package first. */
 const BELOW = {
@@ -27,7 +27,7 @@ const TESTS = '(?:\\.(?:test|test-d|bench|config)|-rig)\\.tsx?$|^packages/[^/]+/
 const name = (each) => each.folder.slice('packages/'.length);
 const oneOf = (names) => `(?:${names.join('|')})`;
 
-const directions = publishedPackages().map((each) => {
+const directions = libraries().map((each) => {
   const allowed = BELOW[name(each)];
   if (allowed === undefined)
     throw new Error(`${each.folder} has no place in the order of packages: add it to .dependency-cruiser.mjs`);
@@ -44,7 +44,7 @@ const directions = publishedPackages().map((each) => {
 });
 
 /** Sources of all names that a package lets others import. */
-const doors = publishedPackages().flatMap(({ folder, manifest }) =>
+const doors = libraries().flatMap(({ folder, manifest }) =>
   Object.values(manifest.exports)
     .map((targets) => targets['@bufferwise/source'])
     .filter((source) => source !== undefined)

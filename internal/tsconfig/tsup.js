@@ -19,6 +19,9 @@ export function libraryConfig(entry = { index: 'src/index.ts' }, { types = [] } 
     platform: 'neutral',
     clean: true,
     sourcemap: true,
+    // As it is written: `node:` is how every bundler and platform knows what is Node's own.
+    removeNodeProtocol: false,
+    external: [/^node:/],
     loader: wgslAsText,
     // TypeScript 6 reports an option that tsup still sets for declaration files.
     dts: { compilerOptions: { ignoreDeprecations: '6.0', types } },
@@ -26,8 +29,8 @@ export function libraryConfig(entry = { index: 'src/index.ts' }, { types = [] } 
 }
 
 /**
- * A command for Node in one executable file. Private workspace packages are bundled, everything that is installed by itself stays
- * an import.
+ * A command for Node in one executable file, which is published: no source and no map. Private workspace packages are bundled, everything
+ * that is installed by itself stays an import.
  *
  * @param {Record<string, string>} entry output name to source file
  * @returns {import('tsup').Options}
@@ -39,8 +42,8 @@ export function commandConfig(entry) {
     target: 'node20',
     platform: 'node',
     clean: true,
-    sourcemap: true,
     splitting: false,
+    removeNodeProtocol: false,
     dts: false,
     loader: wgslAsText,
     banner: { js: '#!/usr/bin/env node' },

@@ -4,6 +4,7 @@ import { contents } from './contents.mjs';
 import { errorCodes } from './error-codes.mjs';
 import { exportsOfPackages } from './exports.mjs';
 import { imports } from './imports.mjs';
+import { release } from './release.mjs';
 import { size } from './size.mjs';
 import { style } from './style.mjs';
 import { types } from './types.mjs';
@@ -14,9 +15,22 @@ import { words } from './words.mjs';
  * A check looks at one thing. `run` returns what it found: `problems` is what the person must see (empty when all is well),
  * `remedy` is what they do about it, `note` says what was looked at.
  *
- * @typedef {{ name: string, about: string, packs?: boolean, run(context: { packs: import('./pack.mjs').Pack[] }):
+ * @typedef {{ name: string, about: string, packs?: boolean, run(context: { packs: import('../release/pack.mjs').Pack[] }):
  *   Promise<{ problems: string, remedy: string, note?: string }> }} Check
  */
 
 /** The long ones first, so that they overlap. `packs` marks those that look at packed packages. */
-export const checks = [types, apiDocs, exportsOfPackages, contents, size, unused, imports, style, errorCodes, changeset, words];
+export const checks = [
+  types,
+  release,
+  apiDocs,
+  exportsOfPackages,
+  contents,
+  size,
+  unused,
+  imports,
+  style,
+  errorCodes,
+  changeset,
+  words,
+];

@@ -28,7 +28,7 @@ const REQUIRED = ['package.json', 'README.md', 'LICENSE'];
 /**
  * What should not be in a package as it is published, or is missing from it.
  *
- * @param {Pick<import('./pack.mjs').Pack, 'files' | 'manifest'>} pack
+ * @param {Pick<import('../release/pack.mjs').Pack, 'files' | 'manifest'>} pack
  * @returns {string[]} one sentence each
  */
 export function unwantedIn({ files, manifest }) {
@@ -42,6 +42,9 @@ export function unwantedIn({ files, manifest }) {
     ...targetsOf(manifest.exports)
       .filter((target) => !files.includes(target))
       .map((target) => `exports names ${target}, which is missing`),
+    ...targetsOf(manifest.bin)
+      .filter((target) => !files.includes(target))
+      .map((target) => `bin names ${target}, which is missing`),
     ...(JSON.stringify(manifest.exports).includes('@bufferwise/source')
       ? ['exports still has the condition for the source']
       : []),

@@ -28,6 +28,12 @@ test('an export without a file and the condition for the source are refused', ()
   ]);
 });
 
+test('a command without a file is refused', () => {
+  const bin = { tool: './dist/tool.js' };
+  expect(unwantedIn({ files: [...files, 'dist/tool.js'], manifest: { ...manifest, bin } })).toEqual([]);
+  expect(unwantedIn({ files, manifest: { ...manifest, bin } })).toEqual(['bin names dist/tool.js, which is missing']);
+});
+
 test('versions that only this repository understands and private packages are refused', () => {
   expect(unwantedIn({ files, manifest: { ...manifest, dependencies: { other: 'workspace:^' } } })).toEqual([
     'a dependency has no real version',

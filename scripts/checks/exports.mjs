@@ -7,9 +7,11 @@ export const exportsOfPackages = {
   packs: true,
   async run({ packs }) {
     const problems = [];
-    for (const { name, tarball } of packs) {
+    for (const { name, tarball, manifest } of packs) {
       const lint = await runTool('publint', ['run', tarball, '--strict'], { capture: true });
       if (lint.code !== 0) problems.push(`${name}\n${lint.output}`);
+      // A command has nothing to import.
+      if (manifest.exports['.'] === undefined) continue;
       const args = [tarball, '--profile', 'esm-only', '--format', 'ascii', '--no-color', '--no-emoji'];
       const resolution = await runTool('@arethetypeswrong/cli', args, { capture: true });
       if (resolution.code !== 0) problems.push(`${name}\n${resolution.output}`);

@@ -3,6 +3,7 @@ import { buildPackages } from './build.mjs';
 import { dependencies } from './dependencies.mjs';
 import { CommandError } from './process.mjs';
 import { duration, failure, faint, indented, progress, say, strong, success } from './terminal.mjs';
+import { publishedPackages } from './workspace.mjs';
 
 /** `check [name …]`: one line for each check; 0 when all are well. */
 export async function check(names) {
@@ -10,7 +11,7 @@ export async function check(names) {
   await step('dependencies', dependencies);
   // Only now: checks use what has just been installed.
   const { checks } = await import('../checks/all.mjs');
-  const { packPackages } = await import('../checks/pack.mjs');
+  const { packPackages } = await import('../release/pack.mjs');
 
   const unknown = names.find((name) => !checks.some((each) => each.name === name));
   if (unknown !== undefined) {
@@ -21,7 +22,7 @@ export async function check(names) {
   const needPacks = chosen.some((each) => each.packs);
   let packs = [];
   if (needPacks) {
-    await step('build', () => buildPackages(['./packages/*']));
+    await step('build', () => buildPackages(publishedPackages().map(({ name }) => name)));
     packs = await step('packing', packPackages);
   }
 

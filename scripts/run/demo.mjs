@@ -9,7 +9,7 @@ import { root } from './workspace.mjs';
 export async function demo(args) {
   const { step } = progress(2);
   await step('dependencies', dependencies);
-  await step('build', () => buildPackages(['@bufferwise/cli']));
+  await step('build', () => buildPackages(['bufferwise']));
   say();
   const { code } = await run(process.execPath, [join(root, 'apps/cli/dist/bufferwise.js'), 'demo', ...args]);
   return code;

@@ -5,10 +5,11 @@ import { demo } from './demo.mjs';
 import { disaggregation } from './disaggregation.mjs';
 import { playground } from './playground.mjs';
 import { CommandError, stopChildrenOnSignals, wasInterrupted } from './process.mjs';
+import { release } from './release.mjs';
 import { failure, say } from './terminal.mjs';
 import { test } from './test.mjs';
 
-const commands = { demo, disaggregation, playground, test, bench, check, build };
+const commands = { demo, disaggregation, playground, test, bench, check, build, release };
 
 const usage = `Usage: node scripts/run.mjs <command>
 
@@ -19,6 +20,7 @@ const usage = `Usage: node scripts/run.mjs <command>
   bench [name] [flags]         benchmarks whose path contains the name, all without one; --json, --out FILE, --compare FILE
   check [name]                 style, types, imports, packages, sizes, docs, errors, changeset; all of them without a name
   build                        every package into its dist folder
+  release [--dry-run]          publishes what is packed and proven; with --dry-run the next release up to there, and nothing is published
 `;
 
 /**

@@ -28,7 +28,11 @@ export function workspacePackages() {
   );
 }
 
+/** What people install: the libraries, and the command. */
 export const publishedPackages = () => workspacePackages().filter((each) => each.published);
+
+/** What people import. */
+export const libraries = () => publishedPackages().filter(({ folder }) => folder.startsWith('packages/'));
 
 function foldersIn(folder) {
   if (!existsSync(folder)) return [];

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Plugin } from 'vite';
-import { publishedPackages, root, sourceFiles } from '../run/workspace.mjs';
+import { libraries, root, sourceFiles } from '../run/workspace.mjs';
 
 /** Source and built file of everything that packages let others import, absolute. */
 const doors = new Map<string, string>(
-  publishedPackages().flatMap(({ folder, manifest }) =>
+  libraries().flatMap(({ folder, manifest }) =>
     Object.values<Record<string, string>>(manifest.exports)
       .filter((targets) => targets['@bufferwise/source'] !== undefined)
       .map((targets): [string, string] => [

@@ -9,6 +9,7 @@ export { findServer, SERVERS, type ServerName } from './find-server.ts';
 export { freePorts } from './free-ports.ts';
 export { hasServer } from './has-server.ts';
 export { isReachable } from './is-reachable.ts';
+export { LOCALHOST } from './localhost-certificate.ts';
 export { NatsProcess } from './nats-process.ts';
 export { RedisCluster } from './redis-cluster.ts';
 export { redisCommand } from './redis-command.ts';

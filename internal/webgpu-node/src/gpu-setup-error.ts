@@ -24,5 +24,9 @@ export class GpuSetupError extends Error {
 }
 
 export function noWebGpu(cause: unknown): GpuSetupError {
-  return new GpuSetupError('no-webgpu', 'WebGPU in Node comes from the npm package webgpu: install it.', { cause });
+  return new GpuSetupError(
+    'no-webgpu',
+    'WebGPU in Node comes from the npm package webgpu: `npm install webgpu`, with --global where the command was installed so.',
+    { cause },
+  );
 }

@@ -24,9 +24,11 @@ export async function findSparticuzPackage(): Promise<SparticuzPackage> {
   try {
     entry = createRequire(import.meta.url).resolve('@sparticuz/chromium');
   } catch (cause) {
-    throw new GpuSetupError('no-software-gpu', 'The software GPU needs the npm package @sparticuz/chromium: install it.', {
-      cause,
-    });
+    throw new GpuSetupError(
+      'no-software-gpu',
+      'The software GPU comes from the npm package @sparticuz/chromium: `npm install @sparticuz/chromium`, with --global where the command was installed so.',
+      { cause },
+    );
   }
   // <package>/build/cjs/index.cjs
   const root = dirname(dirname(dirname(entry)));

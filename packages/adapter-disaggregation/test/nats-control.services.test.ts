@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { blockKeys } from '@bufferwise/cache-manager/outside';
 import { fullAttention, slidingWindow } from '@bufferwise/core-policy';
-import { hasServer, NatsProcess } from '@bufferwise-internal/services';
+import { hasServer, LOCALHOST, NatsProcess } from '@bufferwise-internal/services';
 import { type NatsConnection, nkeyAuthenticator, nkeys } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -13,7 +13,6 @@ import type { Job, WorkerRole } from '../src/control/control-message.ts';
 import { type ControlAnswer, ControlRouter, type ControlRouterOptions } from '../src/control/control-router.ts';
 import { ControlWorker, type ControlWorkerOptions } from '../src/control/control-worker.ts';
 import type { TransferLayout } from '../src/transfer/transfer-layout.ts';
-import { LOCALHOST } from '../src/websocket/localhost-certificate-rig.ts';
 
 const LAYOUT: TransferLayout = {
   tokensPerBlock: 4,

@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { CliError, UsageError } from '../cli-error.ts';
 import { defineCommand } from '../command/command.ts';
+import { repositoryOf } from '../input/repository.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 /** Runs the repository's benches: `scripts/run/bench.mjs` does it, here and for `npm run bench`. */
@@ -55,11 +54,9 @@ export const bench = defineCommand({
  *
  * @throws {CliError} when it lies in none
  */
-export function benchScript(file: string = fileURLToPath(import.meta.url)): string {
-  for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
-    const script = join(folder, 'scripts', 'run.mjs');
-    if (existsSync(script) && existsSync(join(folder, 'pnpm-workspace.yaml'))) return script;
-  }
+export function benchScript(file?: string): string {
+  const repository = repositoryOf(file);
+  if (repository !== undefined) return join(repository, 'scripts', 'run.mjs');
   throw new CliError(
     'bench measures the packages in their repository, and this command is not in it: clone it, and run `npm run bench`',
   );

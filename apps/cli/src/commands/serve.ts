@@ -7,6 +7,8 @@ import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
 import { STORE_ENCODING_ARGS, storeEncoding } from '../input/store-encoding.ts';
 import { readApiKeys } from '../serve/http/api-keys.ts';
+import { readCertificate } from '../serve/http/certificate.ts';
+import { parseOrigins } from '../serve/http/cross-origin.ts';
 import { listen } from '../serve/listen.ts';
 import { readServedModel } from '../serve/model/served-model.ts';
 import { ClusterMember } from '../serve/roles/cluster-member.ts';
@@ -49,6 +51,13 @@ export const serve = defineCommand({
       description: 'Keys that open it, one a line. Each key has a cache of its own',
       valueHint: 'FILE',
     },
+    'cors-origin': {
+      type: 'string',
+      description: 'Origins whose pages may use the server, between commas; * for all',
+      valueHint: 'ORIGIN,…',
+    },
+    'tls-cert': { type: 'string', description: 'Certificate, with which it speaks HTTPS; with --tls-key', valueHint: 'FILE' },
+    'tls-key': { type: 'string', description: 'Key of the certificate, without a password', valueHint: 'FILE' },
     memory: { type: 'string', description: 'Device memory for all pages', valueHint: 'SIZE', default: '64MiB' },
     'host-memory': {
       type: 'string',
@@ -133,6 +142,8 @@ export const serve = defineCommand({
     };
     const drainMs = duration('drain-timeout', given['drain-timeout'], { max: DAY_MS });
     const defaultMaxTokens = whole('max-tokens', given['max-tokens'], 1, 1_000_000);
+    const origins = given['cors-origin'] === undefined ? [] : parseOrigins(given['cors-origin']);
+    const certificate = await readCertificate(given['tls-cert'], given['tls-key']);
     const keys = await readApiKeys(given['api-key'] ?? process.env.BUFFERWISE_API_KEY, given['api-keys']);
     const cluster = await clusterChoice(given, process.env);
     const options = { id: given.name, templateFile: given['chat-template'] };
@@ -166,8 +177,9 @@ export const serve = defineCommand({
       const stop = waitForStop(terminal.signal);
       const storeStatistics = store?.statistics;
       const answers = member?.answers;
+      const security = { keys, certificate, origins };
       server = await listen(
-        { engine, answers, cluster: member, model, keys, limits, defaultMaxTokens, storeStatistics, onBug },
+        { engine, answers, cluster: member, model, ...security, limits, defaultMaxTokens, storeStatistics, onBug },
         at,
       );
       const where =

@@ -84,7 +84,7 @@ function noAdapter(code: string, message: string): Finding {
     name: 'device',
     state: 'fail',
     found: `none (${code})`,
-    means: 'demo and generate do not run; plan and replay do',
+    means: 'demo, generate, serve and prefix export do not run; plan and replay do',
     mend: message,
   };
 }

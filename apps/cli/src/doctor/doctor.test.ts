@@ -7,6 +7,7 @@ import { checkCacheFolder } from './check-cache-folder.ts';
 import { type AdapterFacts, describeAdapter } from './check-gpu.ts';
 import { checkMemory } from './check-memory.ts';
 import { checkNode } from './check-node.ts';
+import { checkPackages } from './check-packages.ts';
 import { checkPrograms } from './check-programs.ts';
 import { findingsText } from './report.ts';
 
@@ -50,6 +51,18 @@ describe('a device', () => {
 it('little memory is a note', () => {
   expect(checkMemory(2 ** 31, 2 ** 33)).toMatchObject({ state: 'ok', found: '2 GiB free of 8 GiB' });
   expect(checkMemory(2 ** 29, 2 ** 33)).toMatchObject({ state: 'warn' });
+});
+
+it('a package that is not beside the command is a note that says how to get it', () => {
+  expect(checkPackages().map(({ state, mend }) => [state, mend])).toEqual([
+    ['ok', null],
+    ['ok', null],
+    ['ok', null],
+  ]);
+  const [webgpu, software, redis] = checkPackages((name) => name === 'webgpu');
+  expect(webgpu).toMatchObject({ state: 'ok', found: 'installed' });
+  expect(software).toMatchObject({ name: 'software device', state: 'warn' });
+  expect(redis).toMatchObject({ state: 'warn', mend: expect.stringMatching(/^npm install redis, with --global/) });
 });
 
 it('servers are looked for in every folder of PATH, under both names, and must be executable', async () => {

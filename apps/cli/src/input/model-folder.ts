@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { type EngineModel, type HybridModel, readGgufModel, readModel } from '@bufferwise/hybrid-engine';
 import { CliError } from '../cli-error.ts';
 
-/** The demo model that comes with the repository, seen from the built command. */
-export const DEMO_MODEL_FOLDER = fileURLToPath(new URL('../../../models/whaler-1m/', import.meta.url));
+/** The demo model, which is built into the folder of the command. */
+export const DEMO_MODEL_FOLDER = fileURLToPath(new URL('./whaler-1m/', import.meta.url));
 
 /**
  * Reads a model from a GGUF file, or from a folder as the demo model's.
@@ -32,8 +32,9 @@ async function readModelFile(path: string): Promise<Uint8Array> {
   try {
     return new Uint8Array(await readFile(path));
   } catch (cause) {
-    throw new CliError(
-      `cannot read ${path}: ${(cause as NodeJS.ErrnoException).code ?? cause}. --model takes a GGUF file, or a folder with config.json, tokenizer.json and model.safetensors`,
-    );
+    const remedy = path.startsWith(DEMO_MODEL_FOLDER)
+      ? 'The demo model is not beside the command: install bufferwise again, or name a model of yours'
+      : '--model takes a GGUF file, or a folder with config.json, tokenizer.json and model.safetensors';
+    throw new CliError(`cannot read ${path}: ${(cause as NodeJS.ErrnoException).code ?? cause}. ${remedy}`);
   }
 }

@@ -6,6 +6,7 @@ import { Admission, type AdmissionLimits } from './admission/admission.ts';
 import { DrainedError } from './admission/endings.ts';
 import type { AnswerEngine } from './answer/answer-prompt.ts';
 import type { ApiKeys } from './http/api-keys.ts';
+import type { Certificate } from './http/certificate.ts';
 import { type HttpLimits, openApp } from './http/open-app.ts';
 import { requireKeys } from './http/tenant.ts';
 import { type MeasuredEngine, Metrics } from './metrics/metrics.ts';
@@ -26,6 +27,9 @@ export interface ServerOptions {
   readonly cluster?: ClusterPart;
   readonly model: ServedModel;
   readonly keys: ApiKeys;
+  /** As of `AppOptions`. */
+  readonly certificate?: Certificate;
+  readonly origins?: readonly string[];
   readonly limits: Omit<HttpLimits, 'maxConnections'> & AdmissionLimits;
   /** Tokens of an answer for which a request has no number. */
   readonly defaultMaxTokens: number;
@@ -36,7 +40,7 @@ export interface ServerOptions {
 
 /** A server that listens. */
 export interface AnswerServer {
-  /** `http://HOST:PORT`, without a slash at its end. */
+  /** `http://HOST:PORT`, or `https`, without a slash at its end. */
   readonly url: string;
   /**
    * Takes no more requests, which are refused with 503, and waits for those that it has. After `timeoutMs` they are made to end.
@@ -63,6 +67,8 @@ export async function openServer(options: ServerOptions, at: { host: string; por
   cluster?.measure(metrics.registry);
   const app = openApp({
     limits: { ...limits, maxConnections: limits.maxActive + limits.maxQueue + MORE_CONNECTIONS },
+    certificate: options.certificate,
+    origins: options.origins,
     onBug,
     onReply: (route, status) => metrics.onRequest(route, status),
   });
@@ -71,7 +77,7 @@ export async function openServer(options: ServerOptions, at: { host: string; por
   operations(app, { engine, model, admission, metrics, cluster });
   await app.listen(at);
   return {
-    url: urlOf(app.server.address() as AddressInfo),
+    url: urlOf(app.server.address() as AddressInfo, options.certificate === undefined ? 'http' : 'https'),
     drain: (timeoutMs) => drain(admission, timeoutMs),
     async close() {
       admission.cancelAll(new DrainedError());
@@ -113,6 +119,6 @@ function contextLengthOf({ manager }: MeasuredEngine, { contextLength }: ServedM
   return Math.min(room, contextLength ?? room);
 }
 
-function urlOf({ address, port, family }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+function urlOf({ address, port, family }: AddressInfo, scheme: string): string {
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }

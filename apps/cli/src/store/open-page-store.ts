@@ -2,6 +2,7 @@ import { composedStore, NearPageStore } from '@bufferwise/adapter-connectors';
 import type { PageStore } from '@bufferwise/adapter-kit';
 import { BufferwiseError } from '@bufferwise/core-policy';
 import { CliError } from '../cli-error.ts';
+import { howToInstall, isInstalled } from '../input/installed-packages.ts';
 import type { StoreAddress } from './store-address.ts';
 
 export interface PageStoreChoice {
@@ -26,7 +27,7 @@ type Faults = Readonly<Partial<Record<'timeouts' | 'connectionErrors' | 'serverE
 /**
  * Opens the store of an address. A server that is down is no error: it may come later.
  *
- * @throws {CliError} when the address can never work: a folder that another process has, a bucket without keys
+ * @throws {CliError} when the address can never work: a folder that another process has, a bucket without keys, no client for Redis
  */
 export async function openPageStore(address: StoreAddress, choice: PageStoreChoice): Promise<OpenedPageStore> {
   const far = await openFar(address, choice).catch((error: Error) => {
@@ -50,6 +51,10 @@ async function openFar(address: StoreAddress, { quotaBytes, env }: PageStoreChoi
       return { store, trouble: () => words };
     }
     case 'redis': {
+      if (!isInstalled('redis'))
+        throw new CliError(
+          `--store ${address.shown} needs the npm package redis, which is not installed: ${howToInstall('redis')}`,
+        );
       const { RedisPageStore } = await import('@bufferwise/adapter-connectors/redis-store');
       const { keyPrefix, ttlMs } = address;
       const store = await RedisPageStore.open({

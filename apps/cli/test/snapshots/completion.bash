@@ -54,6 +54,9 @@ _bufferwise() {
       "serve --chat-template") words="" ;;
       "serve --api-key") words="" ;;
       "serve --api-keys") words="" ;;
+      "serve --cors-origin") words="" ;;
+      "serve --tls-cert") words="" ;;
+      "serve --tls-key") words="" ;;
       "serve --memory") words="" ;;
       "serve --host-memory") words="" ;;
       "serve --policies") words="" ;;
@@ -97,7 +100,7 @@ _bufferwise() {
           plan) words="--memory --tokens-per-block --variant --kv-dtype --state-dtype --replay-tokens --lengths --typical --prefill-chunk --scratch --advise --requests --json --svg --help llama-3.1-8b mistral-7b-v0.1 phi-3-mini-4k qwen3-8b gemma-2-9b gemma-3-4b gpt-oss-20b jamba-v0.1 nemotron-h-8b granite-4.0-h-small qwen3-next-80b-a3b falcon-h1-7b mamba2-2.7b deepseek-v3 deepseek-v3.2" ;;
           replay) words="--format --memory --host --disk --mix --model --variant --policies --eviction --tokens-per-block --running --snapshot-every --rebalance --compare --requests --skip --max-prompt --sessions --turns --json --svg --html --help" ;;
           generate) words="--model --prompts --max-new-tokens --memory --memory-mib --policies --drafts --store --store-memory --store-near --store-compress --store-int8 --json --help" ;;
-          serve) words="--host --port --name --chat-template --api-key --api-keys --memory --host-memory --policies --drafts --store --store-memory --store-near --store-compress --store-int8 --role --nats --cluster-key --pages --pages-as --prefill-from --prefill-timeout --max-active --max-queue --max-tokens --max-body --request-timeout --stall-timeout --drain-timeout --json --help" ;;
+          serve) words="--host --port --name --chat-template --api-key --api-keys --cors-origin --tls-cert --tls-key --memory --host-memory --policies --drafts --store --store-memory --store-near --store-compress --store-int8 --role --nats --cluster-key --pages --pages-as --prefill-from --prefill-timeout --max-active --max-queue --max-tokens --max-body --request-timeout --stall-timeout --drain-timeout --json --help" ;;
           prefix) words="--model --prompts --prompt --encoding --salt --store --store-memory --store-near --store-compress --store-int8 --memory --verify --json --help export inspect import" ;;
           demo) words="--model --max-new-tokens --memory --memory-mib --store --json --help" ;;
           bench) words="--json --out --compare --tolerance --help" ;;

@@ -89,6 +89,9 @@ _bufferwise() {
         '--chat-template[Jinja file that makes a prompt of a conversation; else that of the model, else plain lines]:chat-template:_files' \
         '--api-key[Key that opens the server; others see it in the list of processes]:api-key:' \
         '--api-keys[Keys that open it, one a line. Each key has a cache of its own]:api-keys:_files' \
+        '--cors-origin[Origins whose pages may use the server, between commas; * for all]:cors-origin:' \
+        '--tls-cert[Certificate, with which it speaks HTTPS; with --tls-key]:tls-cert:_files' \
+        '--tls-key[Key of the certificate, without a password]:tls-key:_files' \
         '--memory[Device memory for all pages]:memory:' \
         '--host-memory[Memory for pages that leave the device; else they are dropped]:host-memory:' \
         '--policies[Reuse policies  auto, or ROLE=POLICY between commas; else as the model has them]:policies:' \

@@ -110,7 +110,8 @@ export async function holdsNothing(server: Server): Promise<void> {
       requests: counts.get('cache_open_requests'),
       heldSlots: slots.reduce((sum, [, value]) => sum + value, 0),
     }).toEqual({ moves: { incoming: 0, holding: 0, outgoing: 0 }, jobs: 0, requests: 0, heldSlots: 0 });
-  }, WAIT);, 30_000}
+  }, WAIT);
+}
 
 /** Ends a server. @returns its exit code, or the signal that ended it */
 export function end({ child, exit }: ServedProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string> {

@@ -56,7 +56,10 @@ export async function dialWebSocket({ url, tls, WebSocket, settings, signal }: D
 async function platformSocket(tls: WebSocketTls | undefined): Promise<(address: string) => WebSocketLike> {
   const { WebSocket: own } = globalThis as { WebSocket?: WebSocketConstructor };
   if (!isNode() && own !== undefined) return (address) => new own(address);
-  const found = await import('ws').catch((cause: unknown) => ({ WebSocket: undefined, cause }));
+  const found = await import(/* webpackIgnore: true */ /* @vite-ignore */ 'ws').catch((cause: unknown) => ({
+    WebSocket: undefined,
+    cause,
+  }));
   if (found.WebSocket !== undefined) {
     const { WebSocket } = found;
     const options = { ...(tls as object), maxPayload: MAX_SOCKET_MESSAGE_BYTES, perMessageDeflate: false };

@@ -71,11 +71,11 @@ async function platform() {
     );
   };
   if (!isNode()) return nobody();
-  // Bundlers for browsers leave out what they do not find, where its failure is caught right there.
+  // Bundlers leave these alone, so that a page can be built in which none of them is there.
   const [{ WebSocketServer }, http, https] = await Promise.all([
-    import('ws').catch(nobody),
-    import('node:http').catch(nobody),
-    import('node:https').catch(nobody),
+    import(/* webpackIgnore: true */ /* @vite-ignore */ 'ws').catch(nobody),
+    import(/* webpackIgnore: true */ /* @vite-ignore */ 'node:http').catch(nobody),
+    import(/* webpackIgnore: true */ /* @vite-ignore */ 'node:https').catch(nobody),
   ]);
   return { WebSocketServer, http, https };
 }

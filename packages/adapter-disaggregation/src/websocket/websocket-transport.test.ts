@@ -1,11 +1,10 @@
 import { createServer, type Socket } from 'node:net';
 import { FRAME_HEADER_BYTES, type PageTransport } from '@bufferwise/adapter-kit';
 import { describePageTransport } from '@bufferwise/adapter-kit/conformance/transport';
-import { FaultProxy, isReachable } from '@bufferwise-internal/services';
+import { FaultProxy, isReachable, LOCALHOST } from '@bufferwise-internal/services';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { manualClock } from '../manual-clock-rig.ts';
-import { LOCALHOST } from './localhost-certificate-rig.ts';
 import { WebSocketTransport } from './websocket-transport.ts';
 import { MAX_SOCKET_MESSAGE_BYTES } from './websocket-wire.ts';
 

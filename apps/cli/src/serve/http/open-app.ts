@@ -1,7 +1,10 @@
+import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import fastify, { type FastifyInstance } from 'fastify';
+import fastify, { type FastifyHttpOptions, type FastifyInstance } from 'fastify';
 import { isGone } from '../admission/endings.ts';
 import { ApiError } from './api-error.ts';
+import type { Certificate } from './certificate.ts';
+import { allowOrigins } from './cross-origin.ts';
 import { toApiError } from './error-reply.ts';
 import { cutOffStalled } from './event-stream.ts';
 import { parseJsonBody } from './json-body.ts';
@@ -19,6 +22,10 @@ export interface HttpLimits {
 
 export interface AppOptions {
   readonly limits: HttpLimits;
+  /** Left out: it speaks HTTP without TLS. */
+  readonly certificate?: Certificate;
+  /** Origins whose pages may use it, `*` for all. Left out: pages of no other origin may. */
+  readonly origins?: readonly string[];
   /** Is told errors that are bugs. */
   onBug(error: unknown): void;
   onReply(route: string, status: number): void;
@@ -31,25 +38,27 @@ const CHECKS_A_TIMEOUT = 4;
 const MAX_CHECK_MS = 5_000;
 
 /** An HTTP server without routes: bounded in what it takes, and every error in OpenAI's form. */
-export function openApp({ limits, onBug, onReply }: AppOptions): FastifyInstance {
+export function openApp({ limits, certificate, origins = [], onBug, onReply }: AppOptions): FastifyInstance {
   const { requestMs, stallMs } = limits;
+  const server = {
+    headersTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(requestMs / CHECKS_A_TIMEOUT, MAX_CHECK_MS),
+    maxHeaderSize: MAX_HEADER_BYTES,
+  };
   const app = fastify({
     bodyLimit: limits.maxBodyBytes,
     requestTimeout: requestMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: true,
-    http: {
-      headersTimeout: requestMs,
-      connectionsCheckingInterval: Math.min(requestMs / CHECKS_A_TIMEOUT, MAX_CHECK_MS),
-      maxHeaderSize: MAX_HEADER_BYTES,
-    },
+    ...(certificate === undefined ? { http: server } : { https: { ...server, ...certificate } }),
     routerOptions: { maxParamLength: 1024 },
     clientErrorHandler: refuseUnreadable,
     frameworkErrors: (error, _, reply) => void sendError(reply as ErrorReply, toApiError(error)),
-  });
+  } as FastifyHttpOptions<Server>) as FastifyInstance;
   app.server.maxConnections = limits.maxConnections;
   // Requests that come one behind the other on one connection all listen for its end.
-  app.server.on('connection', (socket: Socket) => socket.setMaxListeners(0));
+  app.server.on(certificate === undefined ? 'connection' : 'secureConnection', (socket: Socket) => socket.setMaxListeners(0));
+  allowOrigins(app, origins);
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_: unknown, bytes: Buffer) => parseJsonBody(bytes));

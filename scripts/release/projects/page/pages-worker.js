@@ -1,0 +1,1 @@
+import '@bufferwise/adapter-connectors/opfs-worker';
