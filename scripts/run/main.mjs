@@ -2,12 +2,13 @@ import { bench } from './bench.mjs';
 import { build } from './build.mjs';
 import { check } from './check.mjs';
 import { demo } from './demo.mjs';
+import { docs } from './docs.mjs';
 import { playground } from './playground.mjs';
 import { CommandError, stopChildrenOnSignals, wasInterrupted } from './process.mjs';
 import { failure, say } from './terminal.mjs';
 import { test } from './test.mjs';
 
-const commands = { demo, playground, test, bench, check, build };
+const commands = { demo, playground, test, bench, check, docs, build };
 
 const usage = `Usage: node scripts/run.mjs <command>
 
@@ -16,6 +17,7 @@ const usage = `Usage: node scripts/run.mjs <command>
   test  [suite] [arguments]    suites: unit, gpu, browser, page, services; all of them without a name
   bench [name] [flags]         benchmarks whose path contains the name, all without one; --json, --out FILE, --compare FILE
   check [name]                 style, types, imports, packages, sizes, docs, errors, changeset; all of them without a name
+  docs  [build] [--port N]     the documentation, built and served to this machine; with "build" only built
   build                        every package into its dist folder
 `;
 

@@ -47,9 +47,17 @@ describe('commands that the documentation shows', () => {
     expect(await runOn(understanding, argv)).toMatchObject({ code: 0, told: '' });
   });
 
-  const plans = ours.filter(({ argv }) => argv[0] === 'plan' && !argv.some((word) => ['--advise', '--svg'].includes(word)));
-  it.for(plans)('$place: $argv runs', async ({ argv }) => {
-    expect(await runOn(COMMANDS, argv)).toMatchObject({ code: 0, told: '' });
+  it.for(plansWithOutput())('$place: plan prints what stands below it', async ({ argv, below }) => {
+    const { code, printed } = await runOn(COMMANDS, argv);
+    expect(code).toBe(0);
+    const lines = printed.split('\n');
+    let from = 0;
+    for (const line of below.split('\n').filter((each) => each !== '…')) {
+      const begin = line.replace(/ …$/, '');
+      const at = lines.findIndex((each, i) => i >= from && (begin === line ? each === line : each.startsWith(begin)));
+      expect(at, `"${line}", in this order`).toBeGreaterThanOrEqual(0);
+      from = at + 1;
+    }
   });
 });
 
@@ -66,3 +74,21 @@ it('comments, quotes, pipes and redirections are told from words', () => {
     { line: 3, words: ['ls', 'a#b'] },
   ]);
 });
+
+/** Each shown call of `plan` that reads no file, with the output that the next block shows: all of it, or parts between lines of `…`. */
+function plansWithOutput(): { place: string; argv: string[]; below: string }[] {
+  return documentedPages().flatMap(({ path, text }) => {
+    const blocks = fencedBlocks(text);
+    return blocks.flatMap(({ language, code, line }, i) => {
+      const [command, ...others] = language === 'sh' ? shellCommands(code) : [];
+      const next = blocks[i + 1];
+      if (command === undefined || others.length > 0 || next?.language !== 'text') return [];
+      const [program, ...argv] = command.words
+        .join(' ')
+        .replace(/ --svg \S+/, '')
+        .split(' ');
+      if (program !== 'bufferwise' || argv[0] !== 'plan' || argv.includes('--advise')) return [];
+      return [{ place: `${path}:${line}`, argv, below: next.code }];
+    });
+  });
+}
