@@ -2,7 +2,9 @@ import { posix } from 'node:path';
 import { inProse, sectionOf } from './markdown.mjs';
 import { targetOf } from './pages.mjs';
 
-/** What the site cannot show is a fault of a page; all of them are told at once. */
+/** Pages of wide tables, which need the room of the outline beside them. */
+const WIDE = ['docs/comparison.md', 'docs/errors.md', 'docs/performance.md'];
+
 const INCLUDE = /^<!-- include: (\S+?)#(\S+) -->$/gm;
 
 /**
@@ -39,7 +41,8 @@ export function stagePage(page, pages) {
     return withLinks(section ?? '', source?.path ?? page.path);
   });
   const text = included.replaceAll(/^ *<!-- example: .+ -->\n/gm, '');
-  return { text: page.path === 'docs/errors.md' ? withAnchors(text) : text, pictures, problems };
+  const shown = page.path === 'docs/errors.md' ? withAnchors(text) : text;
+  return { text: WIDE.includes(page.path) ? `---\naside: false\n---\n\n${shown}` : shown, pictures, problems };
 }
 
 /**
