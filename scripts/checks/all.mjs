@@ -1,6 +1,6 @@
-import { apiDocs } from './api-docs.mjs';
 import { changeset } from './changeset.mjs';
 import { contents } from './contents.mjs';
+import { docs } from './docs.mjs';
 import { errorCodes } from './error-codes.mjs';
 import { exportsOfPackages } from './exports.mjs';
 import { imports } from './imports.mjs';
@@ -21,9 +21,9 @@ import { words } from './words.mjs';
 
 /** The long ones first, so that they overlap. `packs` marks those that look at packed packages. */
 export const checks = [
+  docs,
   types,
   release,
-  apiDocs,
   exportsOfPackages,
   contents,
   size,

@@ -3,13 +3,14 @@ import { build } from './build.mjs';
 import { check } from './check.mjs';
 import { demo } from './demo.mjs';
 import { disaggregation } from './disaggregation.mjs';
+import { docs } from './docs.mjs';
 import { playground } from './playground.mjs';
 import { CommandError, stopChildrenOnSignals, wasInterrupted } from './process.mjs';
 import { release } from './release.mjs';
 import { failure, say } from './terminal.mjs';
 import { test } from './test.mjs';
 
-const commands = { demo, disaggregation, playground, test, bench, check, build, release };
+const commands = { demo, disaggregation, playground, test, bench, check, docs, build, release };
 
 const usage = `Usage: node scripts/run.mjs <command>
 
@@ -19,6 +20,7 @@ const usage = `Usage: node scripts/run.mjs <command>
   test  [suite] [arguments]    suites: unit, gpu, browser, page, services; all of them without a name
   bench [name] [flags]         benchmarks whose path contains the name, all without one; --json, --out FILE, --compare FILE
   check [name]                 style, types, imports, packages, sizes, docs, errors, changeset; all of them without a name
+  docs  [build] [--port N]     the documentation, built and served to this machine; with "build" only built
   build                        every package into its dist folder
   release [--dry-run]          publishes what is packed and proven; with --dry-run the next release up to there, and nothing is published
 `;

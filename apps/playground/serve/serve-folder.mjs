@@ -11,6 +11,8 @@ const TYPES = {
   '.json': 'application/json',
   '.map': 'application/json',
   '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.woff2': 'font/woff2',
   '.safetensors': 'application/octet-stream',
 };
 /** What becomes smaller on its way. */

@@ -1,0 +1,3 @@
+import { MemoryPageStore } from '@bufferwise/adapter-kit/memory';
+
+export class TapeStore extends MemoryPageStore {}

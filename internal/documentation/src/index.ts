@@ -1,0 +1,2 @@
+export { type FencedBlock, fencedBlocks } from './fenced-blocks.ts';
+export { documentedPages, type MarkdownPage } from './markdown-pages.ts';
