@@ -104,7 +104,7 @@ function textsOf(node) {
 export function codesOfPage(page) {
   const codes = new Map();
   for (const section of page.split(/^## /m)) {
-    const [, name] = /^(@\S+)/.exec(section) ?? [];
+    const [, name] = /^(@\S+|bufferwise)\s/.exec(section) ?? [];
     if (name === undefined) continue;
     const cells = [...section.matchAll(/^\|([^|]*)\|/gm)].map(([, cell]) => cell);
     codes.set(name, new Set(cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, code]) => code))));

@@ -30,18 +30,14 @@ test('a failed test is named with its file and the first line of its reason', ()
     failureMessages: ['expected 1 to be 2\n    at sum.ts:3', 'again'],
   };
   const report = {
-    testResults: [
-      { name: '/project/src/sum.test.ts', status: 'failed', message: '', assertionResults: [passed, failed] },
-    ],
+    testResults: [{ name: '/project/src/sum.test.ts', status: 'failed', message: '', assertionResults: [passed, failed] }],
   };
   expect(failures(report, '/project')).toEqual(['src/sum.test.ts > numbers subtract: expected 1 to be 2']);
 });
 
 test('a file that cannot be loaded is named with its reason', () => {
   const report = {
-    testResults: [
-      { name: '/project/a.test.ts', status: 'failed', message: 'no such module\nat a', assertionResults: [] },
-    ],
+    testResults: [{ name: '/project/a.test.ts', status: 'failed', message: 'no such module\nat a', assertionResults: [] }],
   };
   expect(failures(report, '/project')).toEqual(['a.test.ts: no such module']);
 });
