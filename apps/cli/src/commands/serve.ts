@@ -13,7 +13,7 @@ import { listen } from '../serve/listen.ts';
 import { readServedModel } from '../serve/model/served-model.ts';
 import { ClusterMember } from '../serve/roles/cluster-member.ts';
 import { EventRelay } from '../serve/roles/event-relay.ts';
-import { clusterChoice, ROLE_ARGS } from '../serve/roles/role-args.ts';
+import { clusterChoice, doubtOf, ROLE_ARGS } from '../serve/roles/role-args.ts';
 import type { AnswerServer } from '../serve/server.ts';
 import { waitForStop } from '../serve/wait-for-stop.ts';
 import { parseStoreAddress } from '../store/store-address.ts';
@@ -172,7 +172,11 @@ export const serve = defineCommand({
         ...(cluster !== null && { events }),
       });
       const onTrouble = (words: string) => terminal.tell(`bufferwise serve: ${words}\n`);
-      if (cluster !== null) member = await ClusterMember.join(cluster, { engine, events, maxActive, onTrouble });
+      if (cluster !== null) {
+        const doubt = doubtOf(cluster);
+        if (doubt !== null) onTrouble(doubt);
+        member = await ClusterMember.join(cluster, { engine, events, maxActive, onTrouble });
+      }
       const onBug = (error: unknown) => terminal.tell(`${error instanceof Error ? error.stack : error}\n`);
       const stop = waitForStop(terminal.signal);
       const storeStatistics = store?.statistics;

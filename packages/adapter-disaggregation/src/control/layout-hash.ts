@@ -3,8 +3,8 @@ import { ControlError } from './control-error.ts';
 import { encodeJson, MOST_GROUPS } from './control-message.ts';
 
 /**
- * What tells layouts apart: 32 hexadecimal digits, the same where `checkSameLayout` finds no difference. Workers of one hash can move pages
- * to each other. Rejects with {ControlError} `invalid-control-options` for more groups than an index follows.
+ * What tells layouts apart: 32 hexadecimal digits, the same where groups, buffers and their bytes are. Workers of one hash can move pages to each
+ * other, as they are. Rejects with {ControlError} `invalid-control-options` for more groups than an index follows.
  */
 export async function layoutHash(layout: TransferLayout): Promise<string> {
   if (layout.groups.length > MOST_GROUPS)

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readClusterKeys } from './cluster-keys.ts';
 import { parseNatsUrl } from './nats-url.ts';
-import { clusterChoice } from './role-args.ts';
+import { clusterChoice, doubtOf } from './role-args.ts';
 
 const SECRET = '0123456789abcdef';
 const ENVIRONMENT = { BUFFERWISE_NATS: 'nats://control', BUFFERWISE_CLUSTER_KEY: SECRET };
@@ -44,6 +44,24 @@ describe('the flags of a server that works with others', () => {
     [{ role: 'both' }, { BUFFERWISE_NATS: 'nats://control' }, /give --cluster-key/],
   ])('%j is refused', async (given, env, message) => {
     await expect(clusterChoice(given, env)).rejects.toThrow(message);
+  });
+});
+
+describe('an address that only this machine reaches', () => {
+  const doubt = async (given: object, nats = 'nats://control') =>
+    doubtOf(
+      (await clusterChoice({ role: 'both', ...given }, { ...ENVIRONMENT, BUFFERWISE_NATS: nats })) as NonNullable<
+        Awaited<ReturnType<typeof clusterChoice>>
+      >,
+    );
+
+  it('is told where NATS is elsewhere, and pages are to come there', async () => {
+    expect(await doubt({})).toMatch(/arrive at 127.0.0.1:0, where only this machine/);
+    expect(await doubt({ pages: 'localhost:7000' })).toMatch(/localhost:7000/);
+    expect(await doubt({}, 'nats://[::1]:4222')).toBeNull();
+    expect(await doubt({ pages: '10.0.0.7:7000' })).toBeNull();
+    expect(await doubt({ 'pages-as': 'worker-7:7000' })).toBeNull();
+    expect(await doubt({ role: 'prefill' })).toBeNull();
   });
 });
 

@@ -101,6 +101,17 @@ export async function clusterChoice(given: Given, env: NodeJS.ProcessEnv): Promi
   };
 }
 
+/** What is to be said of a choice that works, though perhaps not as it was meant; null where there is nothing. */
+export function doubtOf({ role, nats, pages, pagesAs }: ClusterChoice): string | null {
+  const address = pagesAs ?? pages;
+  if (role === 'prefill' || isLoopback(nats.servers) || !isLoopback(address)) return null;
+  return `prompts that others have read arrive at ${address}, where only this machine can send them: give --pages an address that the others reach`;
+}
+
+function isLoopback(address: string): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]):/.test(address);
+}
+
 function hostAndPort(name: string, text: string): string {
   const [, port] = /^(?:\[[^\]]+\]|[^:[\]/]+):(\d{1,5})$/.exec(text) ?? [];
   if (port !== undefined && Number(port) < 65_536) return text;
