@@ -325,6 +325,9 @@ describe('the routes around', () => {
     const blocks = cache.tree.flatMap((scope: { blocks: { tokens: unknown[] }[] }) => scope.blocks);
     expect(blocks.length).toBeGreaterThan(0);
     expect(blocks.flatMap(({ tokens }: { tokens: unknown[] }) => tokens)).toEqual([]);
+    const page = await fetch(`${served.url}/inspect`, { headers: { accept: 'text/html, */*;q=0.8' } });
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(await page.text()).toContain(`<h1>${model}</h1>`);
   });
 });
 

@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Admission } from '../admission/admission.ts';
+import { inspectPage } from '../inspect/inspect-page.ts';
+import { prefersHtml } from '../inspect/prefers-html.ts';
 import type { MeasuredEngine, Metrics } from '../metrics/metrics.ts';
 import type { ServedModel } from '../model/served-model.ts';
 import type { ClusterPart } from '../roles/cluster-part.ts';
@@ -11,6 +13,9 @@ export interface Operations {
   readonly metrics: Metrics;
   readonly cluster?: ClusterPart;
 }
+
+/** The page has its styles in it, and needs nothing else. */
+const PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 /** What who runs the server asks: `GET /health`, `/metrics`, `/inspect`. */
 export function operations(app: FastifyInstance, { engine, model, admission, metrics, cluster }: Operations): void {
@@ -25,7 +30,7 @@ export function operations(app: FastifyInstance, { engine, model, admission, met
     return metrics.text();
   });
   // Tokens of prompts are nobody's business: keys keep tenants apart, and this route knows no tenant.
-  app.get('/inspect', async () => ({
+  const inspection = () => ({
     model: model.id,
     requests: admission.numRequests,
     answers: { admitted: admission.numAnswers, ...engine.load },
@@ -34,5 +39,11 @@ export function operations(app: FastifyInstance, { engine, model, admission, met
     storage: engine.storage(),
     cache: engine.manager.inspect({ tokens: false }),
     ...(cluster !== undefined && { cluster: cluster.inspect() }),
-  }));
+  });
+  app.get('/inspect', async ({ headers }, reply) => {
+    reply.raw.appendHeader('vary', 'accept');
+    if (!prefersHtml(headers.accept)) return inspection();
+    reply.type('text/html; charset=utf-8').header('content-security-policy', PAGE_POLICY);
+    return inspectPage(inspection());
+  });
 }
