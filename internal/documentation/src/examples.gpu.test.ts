@@ -1,5 +1,8 @@
-import { it } from 'vitest';
+import { it, vi } from 'vitest';
 import { exampleFiles, programs } from './example-files.ts';
+
+// A software device on a busy machine takes its time to compile kernels.
+vi.setConfig({ testTimeout: 180_000 });
 
 const running = exampleFiles(
   'run-on-gpu',

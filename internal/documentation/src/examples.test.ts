@@ -22,15 +22,13 @@ const ONLY_COMPILED = {
   'apps/cli/README.md': 1,
   'docs/start/browser.md': 2,
   'docs/write-an-adapter.md': 1,
-  'packages/adapter-attention/README.md': 1,
   'packages/adapter-connectors/README.md': 5,
   'packages/adapter-disaggregation/README.md': 3,
   'packages/adapter-kit/README.md': 1,
   'packages/adapter-legacy/README.md': 2,
   'packages/adapter-onnxruntime/README.md': 1,
-  'packages/adapter-ssm/README.md': 1,
   'packages/cache-manager/README.md': 1,
-  'packages/gpu-kernels/README.md': 3,
+  'packages/gpu-kernels/README.md': 1,
   'packages/hybrid-engine/README.md': 1,
 };
 

@@ -1,12 +1,13 @@
-import type {
-  ComputeStep,
-  Mamba2ReplayOperands,
-  Mamba2Shape,
-  PageWriteShape,
-  PrefillOperands,
-  ReplayCursor,
+import {
+  type ComputeStep,
+  ComputeContext as Context,
+  type Mamba2ReplayOperands,
+  type Mamba2Shape,
+  type PageWriteShape,
+  type PrefillOperands,
+  type ReplayCursor,
 } from '@bufferwise/gpu-kernels';
-import { openGpu } from '@bufferwise-internal/webgpu-node';
+import { openGpu, storageBuffer } from '@bufferwise-internal/webgpu-node/testing';
 
 export {
   afterReplay,
@@ -19,20 +20,46 @@ export {
 } from '@bufferwise/gpu-kernels';
 
 export const navigator = { gpu: { requestAdapter: () => openGpu() } };
-export declare const device: GPUDevice;
-export declare const step: ComputeStep;
-export declare const pageIndices: Int32Array;
-export declare const shape: Mamba2Shape & PageWriteShape;
-export declare const newKeys: GPUBuffer;
-export declare const places: Int32Array;
-export declare const keys: PrefillOperands['keys'] & { buffer: GPUBuffer };
-export declare const values: PrefillOperands['values'];
-export declare const queries: PrefillOperands['queries'];
-export declare const queryStart: PrefillOperands['queryStart'];
-export declare const contextLength: PrefillOperands['contextLength'];
-export declare const output: PrefillOperands['output'];
-export declare const numTokens: number;
-export declare const numRequests: number;
+export const device = await (await openGpu()).requestDevice();
+const bufferOf = (words: number) => storageBuffer(device, 4 * words);
+
+/** Four tokens of one request, on one page of 16: keys of 2 heads of 96 numbers in f16, queries of 16. */
+export const numTokens = 4;
+export const numRequests = 1;
+const KEY_WORDS = 2 * 96;
+const PAGE_WORDS = (16 * KEY_WORDS) / 2;
+export const step: ComputeStep = Context.of(device).step('prefill');
+export const pageIndices = Int32Array.of(0);
+export const places = Uint32Array.from({ length: 2 * numTokens }, (_, i) => (i % 2 === 0 ? 0 : i / 2));
+for (let i = 0; i < numTokens; i++) places.set([0, i], 2 * i);
+export const newKeys = { buffer: bufferOf(numTokens * KEY_WORDS) };
+const pages = () => ({
+  buffer: bufferOf(PAGE_WORDS),
+  get pool() {
+    return { buffer: this.buffer };
+  },
+  table: step.upload(pageIndices),
+  tableStride: 1,
+  tokensPerPage: 16,
+  pageStrideWords: PAGE_WORDS,
+});
+export const keys = pages();
+export const values: PrefillOperands['values'] = pages();
+export const queries: PrefillOperands['queries'] = { buffer: bufferOf(numTokens * 16 * 96) };
+export const queryStart: PrefillOperands['queryStart'] = step.upload(Uint32Array.of(0, numTokens));
+export const contextLength: PrefillOperands['contextLength'] = step.upload(Uint32Array.of(numTokens));
+export const output: PrefillOperands['output'] = { buffer: bufferOf(numTokens * 16 * 96) };
+
+const write: PageWriteShape = {
+  numTokens,
+  tokensPerPage: 16,
+  tableStride: 1,
+  rowWords: KEY_WORDS,
+  pageStrideWords: PAGE_WORDS,
+  storage: 'f16',
+};
+export const shape = write as PageWriteShape & Mamba2Shape;
+
 export declare const tokensPerRequest: Uint32Array;
 export declare const cursors: ReplayCursor[];
 export declare const layer: Mamba2ReplayOperands;
