@@ -2,17 +2,19 @@ import { bench } from './bench.mjs';
 import { build } from './build.mjs';
 import { check } from './check.mjs';
 import { demo } from './demo.mjs';
+import { example } from './example.mjs';
 import { playground } from './playground.mjs';
 import { CommandError, stopChildrenOnSignals, wasInterrupted } from './process.mjs';
 import { failure, say } from './terminal.mjs';
 import { test } from './test.mjs';
 
-const commands = { demo, playground, test, bench, check, build };
+const commands = { demo, playground, example, test, bench, check, build };
 
 const usage = `Usage: node scripts/run.mjs <command>
 
   demo  [arguments]            the demo model on WebGPU, with and without a reused prefix
   playground [--port N]        the playground, built and served to this machine
+  example <name>               a program of examples/
   test  [suite] [arguments]    suites: unit, gpu, browser, page, services; all of them without a name
   bench [name] [flags]         benchmarks whose path contains the name, all without one; --json, --out FILE, --compare FILE
   check [name]                 style, types, imports, packages, sizes, docs, errors, changeset; all of them without a name
