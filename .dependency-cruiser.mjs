@@ -78,7 +78,7 @@ export default {
       name: 'packages-know-no-app',
       severity: 'error',
       from: { path: '^(?:packages|internal)/' },
-      to: { path: '^apps/' },
+      to: { path: '^(?:apps|examples)/' },
     },
     {
       name: 'shipped-code-imports-nothing-private',
@@ -102,6 +102,23 @@ export default {
       to: { path: '^(?:packages|apps|internal)/', pathNot: '^$1/$2/', dependencyTypes: ['local'] },
     },
     {
+      name: 'examples-import-what-is-published',
+      comment:
+        'A program that is copied out of examples/ finds packages by their public names, and nothing else of this repository.',
+      severity: 'error',
+      from: { path: '^examples/', pathNot: '^examples/test/|\\.config\\.ts$' },
+      to: {
+        path: '^(?:packages|apps|internal|scripts|models|examples/test)/',
+        pathNot: `^(?:${doors.map(literal).join('|')})$`,
+      },
+    },
+    {
+      name: 'examples-import-by-name',
+      severity: 'error',
+      from: { path: '^examples/' },
+      to: { path: '^packages/', dependencyTypes: ['local'] },
+    },
+    {
       name: 'inside-by-file',
       comment: '`index.ts` is for outsiders; inside a package import the file that has what you need.',
       severity: 'error',
@@ -112,7 +129,7 @@ export default {
       name: 'no-circles',
       comment: 'Types may mention each other; modules that load each other depend on who was first.',
       severity: 'error',
-      from: { path: '^(?:packages|apps|internal)/' },
+      from: { path: '^(?:packages|apps|internal|examples)/' },
       to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
     {

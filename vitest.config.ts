@@ -18,7 +18,7 @@ const common = {
 /** Milliseconds. Ends what hangs; how fast a busy or a slow machine is, is not for tests to judge. */
 const patience = { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 30_000 } } };
 
-const folders = '{packages,apps,internal}/*';
+const folders = '{{packages,apps,internal}/*,examples}';
 const others = ['**/*.{gpu,browser,page,services}.test.ts', '**/node_modules/**', '**/dist/**'];
 
 export default defineConfig({
@@ -29,7 +29,9 @@ export default defineConfig({
         test: {
           ...patience,
           name: 'unit',
-          include: built ? testsThroughDoors() : [`${folders}/{src,test}/**/*.test.ts`, 'scripts/**/*.test.mjs'],
+          include: built
+            ? [...testsThroughDoors(), 'examples/test/*.test.ts']
+            : [`${folders}/{src,test}/**/*.test.ts`, 'scripts/**/*.test.mjs'],
           exclude: others,
         },
       },
@@ -62,7 +64,7 @@ export default defineConfig({
           ...patience,
           name: 'page',
           expect: { poll: { timeout: 120_000 } },
-          include: ['apps/playground/test/**/*.page.test.ts'],
+          include: ['apps/playground/test/**/*.page.test.ts', 'examples/test/*.page.test.ts'],
           globalSetup: 'apps/playground/test/support/built-app.ts',
         },
       },

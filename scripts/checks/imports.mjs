@@ -5,7 +5,7 @@ export const imports = {
   name: 'imports',
   about: 'the direction of imports between and inside packages',
   async run() {
-    const args = ['--config', '.dependency-cruiser.mjs', '--output-type', 'err', 'packages', 'apps', 'internal'];
+    const args = ['--config', '.dependency-cruiser.mjs', '--output-type', 'err', 'packages', 'apps', 'internal', 'examples'];
     const { code, output } = await runTool('dependency-cruiser', args, { capture: true, env: { NODE_OPTIONS: '--no-warnings' } });
     const [, modules] = /\((\d+) modules/.exec(output) ?? [];
     return {

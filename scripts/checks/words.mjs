@@ -9,7 +9,7 @@ export const words = {
   async run() {
     const files = [
       ...topFiles(),
-      ...['.changeset', '.ci', '.github', 'apps', 'docs', 'internal', 'packages', 'scripts'].flatMap((folder) =>
+      ...['.changeset', '.ci', '.github', 'apps', 'docs', 'examples', 'internal', 'packages', 'scripts'].flatMap((folder) =>
         sourceFiles(folder, isText),
       ),
     ];

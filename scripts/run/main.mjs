@@ -4,19 +4,21 @@ import { check } from './check.mjs';
 import { demo } from './demo.mjs';
 import { disaggregation } from './disaggregation.mjs';
 import { docs } from './docs.mjs';
+import { example } from './example.mjs';
 import { playground } from './playground.mjs';
 import { CommandError, stopChildrenOnSignals, wasInterrupted } from './process.mjs';
 import { release } from './release.mjs';
 import { failure, say } from './terminal.mjs';
 import { test } from './test.mjs';
 
-const commands = { demo, disaggregation, playground, test, bench, check, docs, build, release };
+const commands = { demo, disaggregation, playground, example, test, bench, check, docs, build, release };
 
 const usage = `Usage: node scripts/run.mjs <command>
 
   demo  [arguments]            the demo model on WebGPU, with and without a reused prefix
   disaggregation               one process reads prompts, another answers, over NATS and TCP
   playground [--port N]        the playground, built and served to this machine
+  example <name>               a program of examples/
   test  [suite] [arguments]    suites: unit, gpu, browser, page, services; all of them without a name
   bench [name] [flags]         benchmarks whose path contains the name, all without one; --json, --out FILE, --compare FILE
   check [name]                 style, types, imports, packages, sizes, docs, errors, changeset; all of them without a name

@@ -84,7 +84,7 @@ function keepUnlessInterrupted(error) {
 }
 
 const sourceFilesWith = (suffix) =>
-  ['packages', 'apps', 'internal'].flatMap((part) => sourceFiles(part, (path) => path.endsWith(suffix)));
+  ['packages', 'apps', 'internal', 'examples'].flatMap((part) => sourceFiles(part, (path) => path.endsWith(suffix)));
 
 async function runSuite({ project, built, parallel }, vitestArgs) {
   const report = join(cacheFolder, 'test', `${project}${built ? '-built' : ''}.json`);

@@ -9,6 +9,8 @@ export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const cacheFolder = join(root, '.cache');
 
 const PARTS = ['packages', 'apps', 'internal'];
+/** A package by itself. */
+const EXAMPLES = 'examples';
 
 /**
  * The packages of the workspace in order of their folders.
@@ -17,15 +19,12 @@ const PARTS = ['packages', 'apps', 'internal'];
  *   root with forward slashes: `packages/core-policy`
  */
 export function workspacePackages() {
-  return PARTS.flatMap((part) =>
-    foldersIn(join(root, part))
-      .map((name) => `${part}/${name}`)
-      .filter((folder) => existsSync(join(root, folder, 'package.json')))
-      .map((folder) => {
-        const manifest = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
-        return { name: manifest.name, folder, manifest, published: manifest.private !== true };
-      }),
-  );
+  return [...PARTS.flatMap((part) => foldersIn(join(root, part)).map((name) => `${part}/${name}`)), EXAMPLES]
+    .filter((folder) => existsSync(join(root, folder, 'package.json')))
+    .map((folder) => {
+      const manifest = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+      return { name: manifest.name, folder, manifest, published: manifest.private !== true };
+    });
 }
 
 /** What people install: the libraries, and the command. */

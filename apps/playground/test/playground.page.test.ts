@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { PRESETS } from '../src/story/passages.ts';
 import { launchBrowser, PlaygroundPage } from './support/playground-page.ts';
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
@@ -11,6 +12,7 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 const SHARED = 'One beginning, three endings';
+const STRANGERS = PRESETS[2];
 
 describe('conversations', () => {
   let at: PlaygroundPage;
@@ -164,21 +166,50 @@ describe('one by one', () => {
     await at.isDone('A', 'B');
   });
 
+  test('scratch shows what it saves, side by side, and can be switched off', async () => {
+    await at.tab('Scratch');
+    await at.page.getByRole('button', { name: 'Compare off and on' }).click();
+    const { figures } = await at.compared('Two requests on one long beginning');
+    const [pagesOff, pagesOn] = await figures('Pages of windows in use at most');
+    // Of 128 tokens back from the end each block keeps its page; of the others half are slots, as two layers have windows.
+    expect(pagesOff).toBeGreaterThan(20);
+    expect(pagesOn).toBeLessThan(0.8 * pagesOff);
+    const [found, foundOn] = await figures('Found by the second, tokens');
+    expect(foundOn).toBe(found);
+    expect(found).toBeGreaterThan(300);
+
+    // Neither begins as anything that is kept. The longer step alone saves nothing.
+    const [withoutScratch, withScratch] = [
+      at.page.getByRole('radio', { name: '512' }),
+      at.page.getByRole('switch', { name: /^Scratch/ }),
+    ];
+    const [text, , other] = STRANGERS.conversations;
+    for (const [control, pieces, isSaving] of [
+      [withoutScratch, text, false],
+      [withScratch, other, true],
+    ] as const) {
+      await control.click();
+      // Another engine, in which nothing has been in use yet.
+      await expect.poll(() => at.mostInUse('Window of 128')).toBe(0);
+      const blocks = Math.ceil((await at.say(pieces.join(''))) / 16);
+      expect(blocks).toBeGreaterThan(15);
+      // The last token is read by itself.
+      const most = await at.mostInUse('Window of 128');
+      if (isSaving) expect(most).toBeLessThan(0.85 * blocks);
+      else expect(most).toBeGreaterThanOrEqual(blocks - 2);
+    }
+  });
+
   test('a policy shows what it costs, side by side, and then holds for the whole page', async () => {
     await at.tab('Policies');
     for (const role of ['ssm state', 'conv state']) await at.page.getByLabel(`Policy of every ${role}`).selectOption('private');
     await at.page.getByRole('button', { name: 'Compare' }).click();
-    const table = at.page.getByRole('table', { name: 'Two requests, one beginning' });
-    await table.waitFor();
-    const figures = async (name: string) =>
-      (await table.getByRole('row', { name }).getByRole('cell').allTextContents()).map((text) => Number.parseFloat(text));
+    const { figures } = await at.compared('Two requests, one beginning');
     const [foundBefore, foundAfter] = await figures('Found by the second');
     expect(foundBefore).toBeGreaterThan(200);
     expect(foundAfter).toBe(0);
     const [leftBefore, leftAfter] = await figures('Left for others');
     expect(leftAfter).toBeLessThan(leftBefore);
-    await at.page.getByText('Both answer with the same words').waitFor();
-
     await at.page.getByRole('button', { name: 'Use these' }).click();
     await at.page.getByRole('heading', { name: 'Recurrent state' }).first().waitFor();
     await expect

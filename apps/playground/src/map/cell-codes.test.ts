@@ -19,7 +19,16 @@ function frame(): MemoryFrame {
   columns.group.set([-1, 2, 2, 3]);
   columns.owner.set([-1, 1, 1, -1]);
   columns.owners.set([0, 0b10, 0b110, 0]);
-  const pool = { tier: 0, medium: 'device' as const, groupIds: [2, 3], slotBytes: 1, firstSlot: 0, numSlots: 4, numFree: 1 };
+  const pool = {
+    tier: 0,
+    medium: 'device' as const,
+    groupIds: [2, 3],
+    slotBytes: 1,
+    firstSlot: 0,
+    numSlots: 4,
+    numFree: 1,
+    mostInUse: null,
+  };
   return { sequence: 0, pools: [pool], numSlots: 4, omitted: 0, ...columns };
 }
 

@@ -20,7 +20,16 @@ function frameOf(numSlots: number, state: number, group: number): MemoryFrame {
   const { buffer: _, ...columns } = emptyColumns(numSlots);
   columns.state.fill(state);
   columns.group.fill(group);
-  const pool = { tier: 0, medium: 'device' as const, groupIds: [0], slotBytes: 1, firstSlot: 0, numSlots, numFree: 0 };
+  const pool = {
+    tier: 0,
+    medium: 'device' as const,
+    groupIds: [0],
+    slotBytes: 1,
+    firstSlot: 0,
+    numSlots,
+    numFree: 0,
+    mostInUse: null,
+  };
   return { sequence: 0, pools: [pool], numSlots, omitted: 0, ...columns };
 }
 

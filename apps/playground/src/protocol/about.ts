@@ -8,6 +8,10 @@ export interface EngineSettings {
   readonly hostBytes: number;
   /** Tokens guessed ahead at most; 0 for none, and for no replay rings. */
   readonly maxDrafts: number;
+  /** Tokens of one conversation that are read in one step at most. */
+  readonly chunkTokens: number;
+  /** Whether blocks that a long step leaves behind its windows share a few slots, instead of having a page each. */
+  readonly scratch: boolean;
   /** Reuse policies by `layer.role`; what is not named keeps the policy that its layer has. */
   readonly policies: Readonly<Record<string, ReusePolicy>>;
 }

@@ -16,6 +16,8 @@ export interface PoolAbout {
   readonly firstSlot: number;
   readonly numSlots: number;
   readonly numFree: number;
+  /** The most slots that requests had in use at a time, also within steps; null where nobody counts. */
+  readonly mostInUse: number | null;
 }
 
 /**

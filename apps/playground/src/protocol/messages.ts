@@ -1,5 +1,4 @@
 import type { PageCounts } from '@bufferwise/cache-manager';
-import type { ReusePolicy } from '@bufferwise/core-policy';
 import type { GenerationReport } from '@bufferwise/hybrid-engine';
 import type { EngineAbout, EngineSettings } from './about.ts';
 import type { JournalEntry } from './journal.ts';
@@ -33,7 +32,16 @@ export type Order =
   | { readonly type: 'forget' }
   /** Forget what is kept beyond a reload. */
   | { readonly type: 'forget-kept' }
-  | { readonly type: 'compare'; readonly policies: Readonly<Record<string, ReusePolicy>> };
+  /** Run the same two requests under two settings. */
+  | {
+      readonly type: 'compare';
+      readonly subject: ComparedSubject;
+      readonly before: EngineSettings;
+      readonly after: EngineSettings;
+    };
+
+/** What two settings that are compared differ in. */
+export type ComparedSubject = 'policies' | 'scratch';
 
 /** Where a conversation is. */
 export type TurnState = 'waiting' | 'reading' | 'answering' | 'done' | 'stopped' | 'failed';
@@ -68,12 +76,14 @@ export interface StatisticsUpdate {
   readonly kept: { readonly savedTokens: number; readonly loadedTokens: number } | null;
 }
 
-/** What two requests on one beginning came to under some policies. */
+/** What two requests on one beginning came to under some settings. */
 export interface ComparisonSide {
   /** Bytes on the device that others can reuse, after the first request. */
   readonly leftBytes: number;
-  /** The most bytes on the device at any token of both. */
-  readonly peakBytes: number;
+  /** The most bytes that both had in use on the device, pool by pool. */
+  readonly mostBytes: number;
+  /** The same of the pools of sliding windows, in pages and in bytes. */
+  readonly mostOfWindows: { readonly pages: number; readonly bytes: number };
   readonly first: GenerationReport;
   readonly second: GenerationReport;
 }
@@ -92,6 +102,10 @@ export type Report =
   | { readonly type: 'statistics'; readonly statistics: StatisticsUpdate }
   | { readonly type: 'said'; readonly conversation: number; readonly text: string; readonly numTokens: number }
   | ({ readonly type: 'turn' } & TurnUpdate)
-  | { readonly type: 'compared'; readonly before: ComparisonSide; readonly after: ComparisonSide; readonly sameText: boolean }
-  | { readonly type: 'comparing'; readonly share: number }
-  | { readonly type: 'comparison-failed'; readonly message: string };
+  | ({ readonly type: 'comparison'; readonly subject: ComparedSubject } & ComparisonUpdate);
+
+/** How far a comparison is. */
+export type ComparisonUpdate =
+  | { readonly state: 'running'; readonly share: number }
+  | { readonly state: 'failed'; readonly message: string }
+  | { readonly state: 'done'; readonly before: ComparisonSide; readonly after: ComparisonSide; readonly sameText: boolean };

@@ -1,13 +1,12 @@
 import type { EngineSettings } from '../protocol/about.ts';
-import type { Order, Report } from '../protocol/messages.ts';
+import type { ComparedSubject, Order, Report } from '../protocol/messages.ts';
 import type { Preset } from '../story/passages.ts';
 import { change, receive, show } from './receive.ts';
 import {
   about,
   answerOptions,
   type ConversationView,
-  chosenPolicies,
-  comparison,
+  comparisons,
   conversations,
   FIRST_SETTINGS,
   isUnderWay,
@@ -133,9 +132,12 @@ export function reopen(changes: Partial<EngineSettings>): void {
   send({ type: 'reopen', settings: { ...now, ...changes } });
 }
 
-export function compare(): void {
-  comparison.value = { state: 'running', share: 0 };
-  send({ type: 'compare', policies: chosenPolicies.value });
+/** Runs the same two requests under the settings of now with some changed, and with others. */
+export function compare(subject: ComparedSubject, before: Partial<EngineSettings>, after: Partial<EngineSettings>): void {
+  const now = about.value?.settings;
+  if (now === undefined) return;
+  comparisons[subject].value = { state: 'running', share: 0 };
+  send({ type: 'compare', subject, before: { ...now, ...before }, after: { ...now, ...after } });
 }
 
 export function dismissNotice(): void {

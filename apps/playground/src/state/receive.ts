@@ -5,7 +5,7 @@ import {
   about,
   type ConversationView,
   chosenPolicies,
-  comparison,
+  comparisons,
   conversations,
   frame,
   groups,
@@ -67,14 +67,8 @@ export function receive(report: Report): void {
       case 'turn':
         change(report.conversation, (view) => turned(view, report));
         break;
-      case 'compared':
-        comparison.value = { state: 'done', before: report.before, after: report.after, sameText: report.sameText };
-        break;
-      case 'comparing':
-        comparison.value = { state: 'running', share: report.share };
-        break;
-      case 'comparison-failed':
-        comparison.value = { state: 'failed', message: report.message };
+      case 'comparison':
+        comparisons[report.subject].value = report;
         break;
     }
   });

@@ -2,7 +2,7 @@ import { computed, type Signal, signal } from '@preact/signals';
 import type { EngineAbout, EngineSettings } from '../protocol/about.ts';
 import type { JournalEntry } from '../protocol/journal.ts';
 import type { MemoryFrame } from '../protocol/memory-frame.ts';
-import type { AnswerOptions, ComparisonSide, StatisticsUpdate, TurnState } from '../protocol/messages.ts';
+import type { AnswerOptions, ComparedSubject, ComparisonUpdate, StatisticsUpdate, TurnState } from '../protocol/messages.ts';
 import type { TreeFrame } from '../protocol/tree-frame.ts';
 import type { Sentence } from '../story/tell.ts';
 import type { ColourMode } from './colour-mode.ts';
@@ -35,18 +35,24 @@ export interface ConversationView {
   readonly problem: string | null;
 }
 
-export type Comparison =
-  | { readonly state: 'none' }
-  | { readonly state: 'running'; readonly share: number }
-  | { readonly state: 'failed'; readonly message: string }
-  | { readonly state: 'done'; readonly before: ComparisonSide; readonly after: ComparisonSide; readonly sameText: boolean };
+export type Comparison = { readonly state: 'none' } | ComparisonUpdate;
 
 const MIB = 2 ** 20;
 
 /** The most that pages may take, and the step of the slider. Bytes. */
 export const MEMORY_RANGE = { most: 32 * MIB, step: 2 * MIB } as const;
 
-export const FIRST_SETTINGS: EngineSettings = { deviceBytes: 12 * MIB, hostBytes: 4 * MIB, maxDrafts: 3, policies: {} };
+/** Tokens that may be read in one step: as many as the model's windows have, and more. */
+export const STEP_LENGTHS: readonly number[] = [128, 256, 512];
+
+export const FIRST_SETTINGS: EngineSettings = {
+  deviceBytes: 12 * MIB,
+  hostBytes: 4 * MIB,
+  maxDrafts: 3,
+  chunkTokens: STEP_LENGTHS[0],
+  scratch: false,
+  policies: {},
+};
 
 /** Everything that the page shows, by what it is. */
 export const phase: Signal<Phase> = signal<Phase>({ name: 'starting', what: 'Starting', share: 0 });
@@ -69,7 +75,12 @@ export const journal: Signal<readonly (readonly JournalEntry[])[]> = signal<read
 export const sentences: Signal<readonly (Sentence & { readonly id: number })[]> = signal<
   readonly (Sentence & { readonly id: number })[]
 >([]);
-export const comparison: Signal<Comparison> = signal<Comparison>({ state: 'none' });
+export const comparisons: Readonly<Record<ComparedSubject, Signal<Comparison>>> = {
+  policies: signal<Comparison>({ state: 'none' }),
+  scratch: signal<Comparison>({ state: 'none' }),
+};
+/** Whether two settings are being compared. */
+export const comparing = computed(() => Object.values(comparisons).some(({ value }) => value.state === 'running'));
 /** Policies that are chosen and not in use yet, by `layer.role`. */
 export const chosenPolicies: Signal<EngineSettings['policies']> = signal<EngineSettings['policies']>({});
 

@@ -38,6 +38,11 @@ export function listed(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names[names.length - 1]}`;
 }
 
+/** A whole number for people. */
+export function plain(value: number): string {
+  return value.toLocaleString('en');
+}
+
 export function percentText(share: number): string {
   return `${Math.round(100 * share)}%`;
 }

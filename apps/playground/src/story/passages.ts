@@ -88,6 +88,10 @@ export const PRESETS: readonly Preset[] = [
   },
 ];
 
-/** What policies are compared on. */
-export const COMPARED_BEGINNING = SYMPHONY + LEE_SHORE;
-export const COMPARED_ENDINGS = [' And the captain', ' But the white whale'] as const;
+const ENDINGS = [' And the captain', ' But the white whale'] as const;
+
+/** What two requests say under settings that are compared. For scratch it is long, as only long steps leave blocks behind. */
+export const COMPARED_TEXTS = {
+  policies: { beginning: SYMPHONY + LEE_SHORE, endings: ENDINGS },
+  scratch: { beginning: [LOOMINGS, NANTUCKET, SYMPHONY].join(' '), endings: ENDINGS },
+} as const;

@@ -2,6 +2,7 @@ import { sideTab } from '../state/store.ts';
 import { GroupsPanel } from './groups-panel.tsx';
 import { Tabs } from './parts/tabs.tsx';
 import { PoliciesPanel } from './policies/policies-panel.tsx';
+import { ScratchPanel } from './scratch-panel.tsx';
 import { StoryPanel } from './story-panel.tsx';
 import { TreePanel } from './tree/tree-panel.tsx';
 
@@ -10,6 +11,7 @@ const TABS = [
   { id: 'tree', title: 'Tree', content: () => <TreePanel /> },
   { id: 'groups', title: 'Groups', content: () => <GroupsPanel /> },
   { id: 'policies', title: 'Policies', content: () => <PoliciesPanel /> },
+  { id: 'scratch', title: 'Scratch', content: () => <ScratchPanel /> },
 ];
 
 /** What is behind the picture: what happened, what is shared with whom, what it counts up to, and what decides about it. */

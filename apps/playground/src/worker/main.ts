@@ -39,6 +39,6 @@ async function carryOut(order: Order): Promise<void> {
     case 'forget-kept':
       return visit.forgetKept();
     case 'compare':
-      return visit.compare(order.policies);
+      return visit.compare(order);
   }
 }

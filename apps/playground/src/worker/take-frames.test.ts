@@ -32,18 +32,18 @@ async function watched() {
   request.resize(10);
   request.commit(seq(10));
   const coldGroupIds = manager.layout.coldPoolGroups.map(({ lifecycleIds }) => lifecycleIds);
-  return { manager, request, frame: () => takeMemoryFrame(manager.inspect(), coldGroupIds, 3) };
+  return { manager, request, frame: () => takeMemoryFrame(manager.inspect(), { coldGroupIds, mostInUse: [3, 4] }, 3) };
 }
 
 test('a frame has an entry for each slot of each pool, and says whose page is in it', async () => {
   const { manager, request, frame: take } = await watched();
   const { frame, buffer } = take();
   expect(frame.sequence).toBe(3);
-  expect(frame.pools.map(({ tier, medium, groupIds }) => [tier, medium, groupIds])).toEqual([
-    [0, 'device', [0]],
-    [0, 'device', [1]],
-    [1, 'host', [0]],
-    [1, 'host', [1]],
+  expect(frame.pools.map(({ tier, medium, groupIds, mostInUse }) => [tier, medium, groupIds, mostInUse])).toEqual([
+    [0, 'device', [0], 3],
+    [0, 'device', [1], 4],
+    [1, 'host', [0], null],
+    [1, 'host', [1], null],
   ]);
   expect(frame.numSlots).toBe(frame.pools.reduce((sum, { numSlots }) => sum + numSlots, 0));
   for (const column of [

@@ -3,9 +3,17 @@ import { emptyColumns, type MemoryFrame, NOTHING, type PoolAbout, SLOT_STATES } 
 
 const STATE_INDEX = new Map(SLOT_STATES.map((name, index) => [name, index]));
 
+/** What a snapshot does not say. */
+export interface SeenBeside {
+  /** Groups of each pool of the colder tiers. */
+  readonly coldGroupIds: readonly (readonly number[])[];
+  /** The most slots in use at a time, by pool group of the device. */
+  readonly mostInUse: readonly number[];
+}
+
 /** Writes a snapshot down in columns. @returns the frame, and the buffer that its columns lie in, to be handed on with it */
-export function takeMemoryFrame(snapshot: ManagerSnapshot, coldGroupIds: readonly (readonly number[])[], sequence: number) {
-  const pools = poolsOf(snapshot, coldGroupIds);
+export function takeMemoryFrame(snapshot: ManagerSnapshot, beside: SeenBeside, sequence: number) {
+  const pools = poolsOf(snapshot, beside);
   const numSlots = pools.reduce((sum, pool) => sum + pool.about.numSlots, 0);
   const { buffer, ...columns } = emptyColumns(numSlots);
   const conversationOf = new Map(snapshot.requests.map(({ key, id }) => [key, id ?? NOTHING]));
@@ -45,21 +53,22 @@ export function takeMemoryFrame(snapshot: ManagerSnapshot, coldGroupIds: readonl
   return { frame, buffer };
 }
 
-function poolsOf(snapshot: ManagerSnapshot, coldGroupIds: readonly (readonly number[])[]) {
+function poolsOf(snapshot: ManagerSnapshot, { coldGroupIds, mostInUse }: SeenBeside) {
   const pools: { about: PoolAbout; slots: PoolGroupSnapshot['slots'] }[] = [];
   let firstSlot = 0;
-  const add = (tier: number, medium: PoolAbout['medium'], groupIds: readonly number[], pool: PoolGroupSnapshot) => {
+  const add = (place: Pick<PoolAbout, 'tier' | 'medium' | 'groupIds' | 'mostInUse'>, pool: PoolGroupSnapshot) => {
     const numSlots = pool.slots.length;
     const { slotBytes, numFree } = pool;
-    pools.push({ about: { tier, medium, groupIds, slotBytes, firstSlot, numSlots, numFree }, slots: pool.slots });
+    pools.push({ about: { ...place, slotBytes, firstSlot, numSlots, numFree }, slots: pool.slots });
     firstSlot += numSlots;
   };
   snapshot.poolGroups.forEach((pool, index) => {
     const groupIds = snapshot.groups.filter(({ poolGroup }) => poolGroup === index).map(({ groupId }) => groupId);
-    add(0, 'device', groupIds, pool);
+    add({ tier: 0, medium: 'device', groupIds, mostInUse: mostInUse[index] ?? null }, pool);
   });
   snapshot.colderTiers.forEach(({ tier, poolGroups }, behind) => {
-    for (const [index, pool] of poolGroups.entries()) add(behind + 1, tier, coldGroupIds[index], pool);
+    for (const [index, pool] of poolGroups.entries())
+      add({ tier: behind + 1, medium: tier, groupIds: coldGroupIds[index], mostInUse: null }, pool);
   });
   return pools;
 }

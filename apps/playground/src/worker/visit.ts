@@ -1,7 +1,7 @@
-import { HybridEngine, type HybridModel } from '@bufferwise/hybrid-engine';
+import type { HybridEngine, HybridModel } from '@bufferwise/hybrid-engine';
 import type { EngineSettings } from '../protocol/about.ts';
-import type { Order, TurnUpdate } from '../protocol/messages.ts';
-import { COMPARED_BEGINNING, COMPARED_ENDINGS } from '../story/passages.ts';
+import type { ComparisonUpdate, Order, TurnUpdate } from '../protocol/messages.ts';
+import { COMPARED_TEXTS } from '../story/passages.ts';
 import { runUnder } from './compare.ts';
 import { concatTokens } from './concat-tokens.ts';
 import { Conversation } from './conversation.ts';
@@ -10,6 +10,7 @@ import { EventJournal } from './event-journal.ts';
 import { Gate } from './gate.ts';
 import { type KeptPrefixes, openKeptPrefixes } from './kept-prefixes.ts';
 import { loadModel } from './load-model.ts';
+import { makeEngine } from './make-engine.ts';
 import { openDevice } from './open-device.ts';
 import { type Post, Watcher } from './watcher.ts';
 
@@ -22,6 +23,7 @@ interface Ground {
 }
 
 type Ask = Extract<Order, { type: 'ask' }>;
+type Compare = Extract<Order, { type: 'compare' }>;
 
 /** One visit: the model, the engine as it is set now, and the conversations that it answers. */
 export class Visit {
@@ -144,39 +146,29 @@ export class Visit {
     this.#post({ type: 'notice', message: 'What was kept beyond a reload is forgotten.' });
   }
 
-  /** Runs the same two requests with the policies that the model has by itself, and with others. */
-  async compare(policies: EngineSettings['policies']): Promise<void> {
+  /** Runs the same two requests under two settings. */
+  async compare({ subject, before, after }: Compare): Promise<void> {
     const { model, device } = this.#requireGround();
-    const settings = this.#settings;
-    if (settings === null) return;
+    const { beginning, endings } = COMPARED_TEXTS[subject];
     const encode = (text: string) => model.tokenizer.encode(text);
-    const prompts = {
-      beginning: encode(COMPARED_BEGINNING),
-      endings: [encode(COMPARED_ENDINGS[0]), encode(COMPARED_ENDINGS[1])] as const,
-    };
+    const prompts = { beginning: encode(beginning), endings: [encode(endings[0]), encode(endings[1])] as const };
+    const update = (how: ComparisonUpdate) => this.#post({ type: 'comparison', subject, ...how });
     try {
-      this.#post({ type: 'comparing', share: 0.05 });
-      const before = await runUnder({ model, device, settings, prompts }, {});
-      this.#post({ type: 'comparing', share: 0.5 });
-      const after = await runUnder({ model, device, settings, prompts }, policies);
-      const sameText = before.tokens.every((token, i) => token === after.tokens[i]);
-      this.#post({ type: 'compared', before, after, sameText });
+      update({ state: 'running', share: 0.05 });
+      const one = await runUnder(before, { model, device, prompts });
+      update({ state: 'running', share: 0.5 });
+      const other = await runUnder(after, { model, device, prompts });
+      const sameText = one.tokens.every((token, i) => token === other.tokens[i]);
+      update({ state: 'done', before: one, after: other, sameText });
     } catch (error) {
-      this.#post({ type: 'comparison-failed', message: messageOf(error) });
+      update({ state: 'failed', message: messageOf(error) });
     }
   }
 
   async #start(settings: EngineSettings): Promise<void> {
     const { model, device, kept } = this.#requireGround();
-    const { deviceBytes, hostBytes, maxDrafts, policies } = settings;
-    const engine = await HybridEngine.create({
-      model,
-      device,
-      cache: { deviceBytes, hostBytes, policies },
-      speculation: maxDrafts > 0 ? { maxDrafts } : undefined,
-      outside: typeof kept === 'string' ? undefined : kept,
-      events: this.#journal,
-    });
+    const outside = typeof kept === 'string' ? undefined : kept;
+    const engine = await makeEngine(settings, { model, device, outside, events: this.#journal });
     this.#engine = engine;
     this.#settings = settings;
     this.#postAbout();

@@ -24,6 +24,8 @@ export class Watcher {
   #notBefore = 0;
   #treeNotBefore = 0;
   #sequence = 0;
+  /** The most slots in use at a time since the engine was made, by pool group of the device. */
+  #mostInUse: readonly number[] = [];
 
   constructor(post: Post, journal: EventJournal) {
     this.#post = post;
@@ -33,6 +35,7 @@ export class Watcher {
   /** Looks at another engine from now on; at none with null. */
   watch(engine: HybridEngine | null): void {
     this.#engine = engine;
+    this.#mostInUse = [];
     this.#journal.restart();
     this.poke();
   }
@@ -53,7 +56,10 @@ export class Watcher {
     const withTree = this.#journal.treeChanged && started >= this.#treeNotBefore;
     const snapshot = engine.manager.inspect({ maxPages: MAX_PAGES, maxBlocks: withTree ? MAX_BLOCKS : 0, tokens: withTree });
     const coldGroupIds = engine.manager.layout.coldPoolGroups.map(({ lifecycleIds }) => lifecycleIds);
-    const { frame, buffer } = takeMemoryFrame(snapshot, coldGroupIds, this.#sequence++);
+    const peaks = engine.manager.takePeakStatistics(0);
+    this.#mostInUse = peaks.map(({ unavailable }, i) => Math.max(unavailable, this.#mostInUse[i] ?? 0));
+    const seen = { coldGroupIds, mostInUse: this.#mostInUse };
+    const { frame, buffer } = takeMemoryFrame(snapshot, seen, this.#sequence++);
     this.#post({ type: 'frame', frame }, [buffer]);
     if (withTree) {
       this.#journal.treeChanged = false;

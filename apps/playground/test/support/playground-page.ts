@@ -73,6 +73,17 @@ export class PlaygroundPage {
     for (const name of names) await this.conversation(name).getByText('Done').waitFor();
   }
 
+  /** Says something in a conversation of its own, and waits for the answer. @returns its tokens */
+  async say(text: string): Promise<number> {
+    await this.page.getByRole('button', { name: 'New', exact: true }).click();
+    const conversation = this.page.locator('.conversation').last();
+    await conversation.getByRole('textbox').fill(text);
+    await this.page.keyboard.press('Enter');
+    await conversation.getByText('Done').waitFor();
+    const [, tokens] = /of (\d+) tokens from memory/.exec((await conversation.textContent()) ?? '') ?? [];
+    return Number(tokens);
+  }
+
   /** Tokens that a conversation found in memory, of how many. */
   async found(name: string): Promise<{ found: number; of: number }> {
     const text = (await this.conversation(name).getByText('tokens from memory').textContent()) ?? '';
@@ -89,6 +100,22 @@ export class PlaygroundPage {
       .locator('.use')
       .textContent();
     return Number(text?.split(' ')[0].replaceAll(',', ''));
+  }
+
+  /** The most pages of a pool on the device that were in use at a time; 0 as long as there were none. */
+  async mostInUse(pool: string): Promise<number> {
+    const most = this.page.locator('.pool', { has: this.page.getByRole('heading', { name: pool }) }).locator('.most');
+    return (await most.count()) === 0 ? 0 : Number.parseInt((await most.first().textContent()) ?? '', 10);
+  }
+
+  /** Waits for a comparison whose answers are the same; `figures` are both sides of a row. */
+  async compared(title: string): Promise<{ figures: (row: string) => Promise<number[]> }> {
+    const table = this.page.getByRole('table', { name: title });
+    await table.waitFor();
+    await this.page.getByText('Both answer with the same words').waitFor();
+    const figures = async (row: string) =>
+      (await table.getByRole('row', { name: row }).getByRole('cell').allTextContents()).map((text) => Number.parseFloat(text));
+    return { figures };
   }
 
   async tab(name: string): Promise<void> {

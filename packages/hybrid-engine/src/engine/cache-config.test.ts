@@ -64,6 +64,15 @@ describe('memory is shared out by what a prefill chunk leaves in each group', ()
   });
 });
 
+test('scratch keeps as many tokens in pages as may be taken back, and leaves windows the room of what stays', () => {
+  expect(configOf({}).swaScratchReuse).toBeNull();
+  const step = { memory: {}, chunkTokens: 512, maxDrafts: 3 };
+  const config = engineCacheConfig(model, { scratch: true }, step);
+  expect(config.swaScratchReuse).toEqual({ maxRewindLen: 3 });
+  const [, window] = pagesOf({ scratch: true }, 512);
+  expect(window).toBeLessThan(pagesOf({}, 512)[1]);
+});
+
 test('without options a block has 16 tokens, and all pages 64 MiB', () => {
   const config = configOf({});
   expect([DEFAULT_TOKENS_PER_BLOCK, DEFAULT_DEVICE_BYTES]).toEqual([16, 64 * 2 ** 20]);

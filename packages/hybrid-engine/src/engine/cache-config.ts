@@ -21,6 +21,11 @@ export interface EngineCacheOptions {
   maxUtilForResume?: number;
   /** How keys and values are kept. Default `f32`, which changes no token. */
   storage?: KvStorage;
+  /**
+   * Whether blocks that leave their sliding window within the step that writes them share a few slots of that step, instead of having a page
+   * each. Saves memory where `chunkTokens` is larger than a window, and changes no token. Default false.
+   */
+  scratch?: boolean;
   /** Reuse policy of each buffer. Default: what each layer's consumer has: replay rings are private, all else is required. */
   policies?: PolicyChoice;
 }
@@ -34,21 +39,23 @@ const MAX_TYPICAL_CHUNKS = 1024;
 /**
  * The cache config of a model: its layers with the chosen policies, memory shared out by what a prefill chunk leaves behind.
  *
- * @param step how the model keeps what it remembers (`memory`, as `GpuModel` is given it), and how many tokens a chunk has at most
+ * @param step how the model keeps what it remembers (`memory`, as `GpuModel` is given it), how many tokens a chunk has at most, and how many
+ *   behind it may be taken back. Default none
  * @throws {ConfigError} on options that fit no cache; {EngineError} `engine-options` on policies of buffers that there are not
  */
 export function engineCacheConfig(
   model: ModelDescription,
   options: EngineCacheOptions,
-  step: { memory: MemoryOptions; chunkTokens: number },
+  step: { memory: MemoryOptions; chunkTokens: number; maxDrafts?: number },
 ): CacheConfig {
-  const { memory, chunkTokens } = step;
+  const { memory, chunkTokens, maxDrafts = 0 } = step;
   const { tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK, deviceBytes = DEFAULT_DEVICE_BYTES, hostBytes = 0, poolRatio } = options;
   const whole = defineCacheConfig({
     tokensPerBlock,
     layers: cacheLayers(model, { ...memory, tokensPerBlock }),
     tiers: [{ tier: 'device', quota: deviceBytes }, ...(hostBytes === 0 ? [] : [{ tier: 'host' as const, quota: hostBytes }])],
     maxUtilForResume: options.maxUtilForResume,
+    swaScratchReuse: options.scratch ? { maxRewindLen: maxDrafts } : undefined,
   });
   const config = defineCacheConfig({ ...whole, layers: withPolicies(whole, options.policies), initialPoolRatio: poolRatio });
   // As a batch and not as a ratio: a ratio may leave a group of states with the one page that a request cannot do without.

@@ -103,9 +103,16 @@ export class HybridEngine {
     const { chunkTokens, stepTokens } = stepLimits(options);
     const memory = memoryOptions(options);
     const { maxBufferSize, maxStorageBufferBindingSize } = options.device.limits;
-    const config = cutPools(engineCacheConfig(options.model.description, options.cache ?? {}, { memory, chunkTokens }), {
-      maxPoolBytes: Math.min(maxBufferSize, maxStorageBufferBindingSize),
-    });
+    const config = cutPools(
+      engineCacheConfig(options.model.description, options.cache ?? {}, {
+        memory,
+        chunkTokens,
+        maxDrafts: options.speculation?.maxDrafts,
+      }),
+      {
+        maxPoolBytes: Math.min(maxBufferSize, maxStorageBufferBindingSize),
+      },
+    );
     const pageDevice = new WebGpuPageDevice(options.device);
     const { events, debugChecks } = options;
     const manager = new KvCacheManager({ config, device: pageDevice, events, debugChecks });

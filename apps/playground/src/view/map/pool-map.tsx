@@ -101,6 +101,7 @@ function PoolHead({ index }: { index: number }) {
   if (pool === undefined) return null;
   const used = pool.numSlots - pool.numFree;
   const [first] = pool.groupIds;
+  const share = (slots: number) => `${(100 * slots) / Math.max(1, pool.numSlots)}%`;
   const policies = [...new Set(pool.groupIds.map((id) => groups.value[id]?.policy).filter((policy) => policy !== undefined))];
   return (
     <div class="pool-head">
@@ -115,9 +116,15 @@ function PoolHead({ index }: { index: number }) {
       </div>
       <div>
         <div class="meter" style={{ '--hue': groupHue(first ?? 0) }} aria-hidden="true">
-          <div style={{ width: `${(100 * used) / Math.max(1, pool.numSlots)}%` }} />
+          <div style={{ width: share(used) }} />
+          {pool.mostInUse !== null && pool.mostInUse > 0 && <i style={{ left: share(pool.mostInUse) }} />}
         </div>
-        <small>{bytesText(pool.slotBytes)} each</small>
+        <small>
+          {pool.mostInUse !== null && pool.mostInUse > 0 && (
+            <span class="most">{pool.mostInUse.toLocaleString('en')} at most, </span>
+          )}
+          {bytesText(pool.slotBytes)} each
+        </small>
       </div>
     </div>
   );

@@ -1,19 +1,28 @@
 import type { ReusePolicy } from '@bufferwise/core-policy';
 import type { EngineAbout } from '../../protocol/about.ts';
 import { compare, reopen } from '../../state/actions.ts';
-import { about, chosenPolicies, comparison, reopening } from '../../state/store.ts';
+import { about, chosenPolicies, comparing, comparisons, reopening } from '../../state/store.ts';
+import { bytesText, plain } from '../../story/names.ts';
+import { ComparisonView, type Figure } from '../parts/comparison-view.tsx';
 import { Switch } from '../parts/switch.tsx';
-import { ComparisonView } from './comparison-view.tsx';
 import { PolicySelect } from './policy-select.tsx';
 
 type Policies = Readonly<Record<string, ReusePolicy>>;
+
+const FIGURES: readonly Figure[] = [
+  { name: 'Left for others by the first', of: ({ leftBytes }) => leftBytes, text: bytesText, more: null },
+  { name: 'Memory in use at most', of: ({ mostBytes }) => mostBytes, text: bytesText, more: false },
+  { name: 'Found by the second, tokens', of: ({ second }) => second.reusedTokens, text: plain, more: true },
+  { name: 'Read by the second', of: ({ second }) => second.computedTokens, text: plain, more: false },
+  { name: 'Computed again', of: ({ second }) => second.recomputedTokens, text: plain, more: false },
+  { name: 'First word after, ms', of: ({ second }) => Math.round(second.timeToFirstTokenMs), text: plain, more: false },
+];
 
 /** A policy for each buffer, what it would cost, and how to have it. */
 export function PoliciesPanel() {
   const { value: engine } = about;
   if (engine === null) return null;
   const { value: chosen } = chosenPolicies;
-  const isComparing = comparison.value.state === 'running';
   return (
     <div class="policies">
       <p class="quiet">
@@ -26,8 +35,13 @@ export function PoliciesPanel() {
         <LayerPolicies engine={engine} chosen={chosen} />
       </details>
       <div class="row">
-        <button type="button" class="button primary" onClick={compare} disabled={isComparing || reopening.value}>
-          {isComparing ? 'Comparing …' : 'Compare'}
+        <button
+          type="button"
+          class="button primary"
+          onClick={() => compare('policies', { policies: {} }, { policies: chosen })}
+          disabled={comparing.value || reopening.value}
+        >
+          {comparisons.policies.value.state === 'running' ? 'Comparing …' : 'Compare'}
         </button>
         <button
           type="button"
@@ -41,7 +55,13 @@ export function PoliciesPanel() {
           Undo
         </button>
       </div>
-      <ComparisonView />
+      <ComparisonView
+        shown={comparisons.policies.value}
+        title="Two requests, one beginning"
+        sides={["the model's own", 'yours']}
+        figures={FIGURES}
+        invitation="“Compare” runs the same two requests under the model's own policies and under yours, in engines of their own."
+      />
       <Switch
         label="Guess ahead: what was guessed wrongly is taken back out of a private replay ring"
         on={engine.settings.maxDrafts > 0}

@@ -1,8 +1,8 @@
 import type { ComparisonSide } from '../../protocol/messages.ts';
-import { comparison } from '../../state/store.ts';
-import { bytesText } from '../../story/names.ts';
+import type { Comparison } from '../../state/store.ts';
 
-interface Figure {
+/** One row of a comparison. */
+export interface Figure {
   readonly name: string;
   readonly of: (side: ComparisonSide) => number;
   readonly text: (value: number) => string;
@@ -10,26 +10,19 @@ interface Figure {
   readonly more: boolean | null;
 }
 
-const plain = (value: number) => value.toLocaleString('en');
+interface ComparisonViewProps {
+  shown: Comparison;
+  title: string;
+  /** What is on the left, and on the right. */
+  sides: readonly [string, string];
+  figures: readonly Figure[];
+  /** What is said before the first comparison. */
+  invitation: string;
+}
 
-const FIGURES: readonly Figure[] = [
-  { name: 'Left for others by the first', of: ({ leftBytes }) => leftBytes, text: bytesText, more: null },
-  { name: 'Memory at most', of: ({ peakBytes }) => peakBytes, text: bytesText, more: false },
-  { name: 'Found by the second, tokens', of: ({ second }) => second.reusedTokens, text: plain, more: true },
-  { name: 'Read by the second', of: ({ second }) => second.computedTokens, text: plain, more: false },
-  { name: 'Computed again', of: ({ second }) => second.recomputedTokens, text: plain, more: false },
-  { name: 'First word after, ms', of: ({ second }) => Math.round(second.timeToFirstTokenMs), text: plain, more: false },
-];
-
-/** The same two requests under the model's own policies and under the chosen ones, side by side. */
-export function ComparisonView() {
-  const { value: shown } = comparison;
-  if (shown.state === 'none')
-    return (
-      <p class="quiet">
-        “Compare” runs the same two requests under the model's own policies and under yours, in engines of their own.
-      </p>
-    );
+/** The same two requests under two settings, side by side. */
+export function ComparisonView({ shown, title, sides, figures, invitation }: ComparisonViewProps) {
+  if (shown.state === 'none') return <p class="quiet">{invitation}</p>;
   if (shown.state === 'running')
     return (
       <p role="status">
@@ -46,16 +39,19 @@ export function ComparisonView() {
   return (
     <div class="comparison" role="status">
       <table>
-        <caption>Two requests, one beginning</caption>
+        <caption>{title}</caption>
         <thead>
           <tr>
             <th scope="col" />
-            <th scope="col">the model's own</th>
-            <th scope="col">yours</th>
+            {sides.map((side) => (
+              <th key={side} scope="col">
+                {side}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
-          {FIGURES.map((figure) => (
+          {figures.map((figure) => (
             <FigureRow key={figure.name} figure={figure} before={figure.of(before)} after={figure.of(after)} />
           ))}
         </tbody>
