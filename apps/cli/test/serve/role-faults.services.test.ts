@@ -163,6 +163,7 @@ describe.runIf(hasServer('nats'))('prompts that move between processes, two that
       expect((await clusterOf(server)).moves.holding).toBe(1);
       const outgoing = await Promise.all(readers.map(async (each) => (await clusterOf(each)).moves.outgoing));
       expect(outgoing.filter((count) => count > 0)).toEqual([1]);
+      expect((await figures(server)).get('cache_open_requests')).toBe(1);
       return readers[outgoing.indexOf(1)];
     }, WAIT);
     return { answer, reader };

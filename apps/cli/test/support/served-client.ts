@@ -104,6 +104,7 @@ export async function holdsNothing(server: Server): Promise<void> {
   await vi.waitFor(async () => {
     const [{ moves, jobs }, counts] = await Promise.all([clusterOf(server), figures(server)]);
     const slots = [...counts].filter(([name]) => /^pool_slots\{.*state="locked"/.test(name));
+    expect(slots).not.toEqual([]);
     expect({
       moves,
       jobs,

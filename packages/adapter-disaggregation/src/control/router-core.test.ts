@@ -80,6 +80,28 @@ describe('a request goes', () => {
     expect(sent(handle({ kind: 'tick' }, TIMES.retryMs))).toContain('b job decode');
   });
 
+  test('nowhere, and fails, when the worker that it names leaves, whoever else is there', () => {
+    const { status, submit, handle } = routerWith();
+    const heartbeat = () => {
+      status({ id: 'reads', role: 'prefill' });
+      status({ id: 'a', role: 'decode' });
+      status({ id: 'b', role: 'decode' }, { draining: true });
+    };
+    heartbeat();
+    submit('r1', { decodeAt: 'b' });
+    const settled: RouterAction[] = [];
+    for (let ms = 0; ms <= TIMES.noWorkerMs + TIMES.retryMs; ms += TIMES.heartbeatMs) {
+      heartbeat();
+      settled.push(...handle({ kind: 'tick' }, TIMES.heartbeatMs).filter((action) => action.do === 'settle'));
+    }
+    expect(settled).toMatchObject([
+      {
+        request: 'r1',
+        outcome: { kind: 'failed', error: { code: 'no-worker', message: expect.stringContaining('only b may') } },
+      },
+    ]);
+  });
+
   test('to the worker that has most of it, unless that one is too busy', () => {
     const { status, has, submit } = routerWith({ weights: { fullTokens: 500 }, localPrefillTokens: 1000 });
     for (const id of ['a', 'b', 'c']) status({ id });

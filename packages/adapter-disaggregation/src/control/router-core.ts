@@ -4,7 +4,7 @@ import type { ControlMessage, JobRole } from './control-message.ts';
 import type { ControlTimes } from './control-times.ts';
 import { type JobRequest, JobTable, type JobTableAction, type NoPlacement, type Placement } from './job-table.ts';
 import { PrefixIndex } from './prefix-index.ts';
-import { WorkerRegistry } from './worker-registry.ts';
+import { type KnownWorker, WorkerRegistry } from './worker-registry.ts';
 
 export interface RoutingOptions {
   /** Default: a full worker counts as 4096 tokens. */
@@ -162,16 +162,16 @@ export class RouterCore {
 
   /** Who would do a job now; or why nobody can. */
   #place(job: JobRequest, avoid: ReadonlySet<string>): Placement | NoPlacement {
-    const decoders = this.#candidates('decode', job, avoid).filter(({ worker }) => worker.id === (job.decodeAt ?? worker.id));
+    const decoders = this.#candidates('decode', job, avoid).filter(({ worker }) => mayDecode(worker, job));
     const decode = chooseWorker(decoders, 'decode', job.request, this.#weights);
-    if (decode === undefined) return this.#nobody('decode');
+    if (decode === undefined) return this.#nobody('decode', job);
     const { worker, reuse } = decode;
     const target = { worker: worker.id, address: worker.address };
     const missing = job.numTokens - reuse.endpoint;
     if (worker.role === 'both' && missing <= this.#localPrefillTokens) return { decode: target, prefill: null };
     const others = this.#candidates('prefill', job, avoid).filter((other) => other.worker.id !== worker.id);
     const prefill = chooseWorker(others, 'prefill', job.request, this.#weights);
-    if (prefill === undefined) return worker.role === 'both' ? { decode: target, prefill: null } : this.#nobody('prefill');
+    if (prefill === undefined) return worker.role === 'both' ? { decode: target, prefill: null } : this.#nobody('prefill', job);
     // One who does both hears the queue as well, and is not to move a request to itself.
     const byName = prefill.reuse.endpoint >= this.#directPrefillTokens || worker.role === 'both';
     return { decode: target, prefill: byName ? { kind: 'one', worker: prefill.worker.id } : { kind: 'any' } };
@@ -186,13 +186,20 @@ export class RouterCore {
       .map(({ worker, given }) => ({ worker, given, reuse: this.index.reuse(worker.id, blocks, numTokens) }));
   }
 
-  #nobody(role: JobRole): NoPlacement {
+  /** Where somebody could do it at another time, all are busy. One who is to decode and leaves will not, whoever else is there. */
+  #nobody(role: JobRole, job: JobRequest): NoPlacement {
+    const able = this.registry.candidates(role).filter((worker) => role !== 'decode' || mayDecode(worker, job));
+    const named = role === 'decode' && job.decodeAt !== undefined ? `, which only ${job.decodeAt} may` : '';
     const all = this.registry.all();
     const others = all.filter(({ fits }) => !fits).length;
     const draining = all.filter((worker) => worker.fits && worker.draining).length;
     return {
-      lack: this.registry.candidates(role).length > 0 ? 'busy' : 'worker',
-      why: `there was no worker that could ${role} (known: ${all.length}, of which ${others} of another model or layout, ${draining} leaving)`,
+      lack: able.length > 0 ? 'busy' : 'worker',
+      why: `there was no worker that could ${role}${named} (known: ${all.length}, of which ${others} of another model or layout, ${draining} leaving)`,
     };
   }
+}
+
+function mayDecode({ id }: KnownWorker, { decodeAt }: JobRequest): boolean {
+  return decodeAt === undefined || id === decodeAt;
 }
