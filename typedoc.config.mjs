@@ -9,7 +9,7 @@ export default {
   entryPoints: entryPoints().map(({ file }) => file),
   tsconfig: here('scripts/docs/tsconfig.json'),
   basePath: here('packages'),
-  plugin: [here('scripts/docs/typedoc-names.mjs')],
+  plugin: [here('scripts/docs/typedoc-names.mjs'), here('scripts/docs/typedoc-errors.mjs')],
   excludeInternal: true,
   excludePrivate: true,
   disableSources: true,

@@ -6,10 +6,10 @@ import { filesBelow } from './files-below.mjs';
  * Links inside the built site that lead nowhere: no such file, or no such place in it.
  *
  * @param {string} folder of the site, absolute
- * @param {(name: string) => boolean} looksAt which pages are searched, by name relative to the folder; all may be led to
+ * @param {(page: string, target: string) => boolean} counts which links are looked at, by the name of their page relative to the folder and what they lead to
  * @returns {string[]} one sentence each
  */
-export function deadLinks(folder, looksAt) {
+export function deadLinks(folder, counts) {
   const ids = new Map();
   const idsOf = (file) => {
     if (!ids.has(file)) {
@@ -21,11 +21,10 @@ export function deadLinks(folder, looksAt) {
   const problems = [];
   for (const page of filesBelow(folder).filter((file) => file.endsWith('.html'))) {
     const name = relative(folder, page).replaceAll('\\', '/');
-    if (!looksAt(name)) continue;
     const html = readFileSync(page, 'utf8');
     for (const [, href] of html.matchAll(/<(?:a|img|link|script)\s[^>]*?(?:href|src)="([^"]+)"/g)) {
       const target = decoded(href);
-      if (/^[a-z]+:|^\/\//.test(target)) continue;
+      if (/^[a-z]+:|^\/\//.test(target) || !counts(name, target)) continue;
       const [path, anchor] = target.split('#');
       const file = path === '' ? page : fileOf(path.startsWith('/') ? join(folder, path) : join(dirname(page), path));
       if (file === undefined) problems.push(`${name}: ${target} is not there`);

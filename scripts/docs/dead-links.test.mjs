@@ -20,10 +20,11 @@ it('links to pages, places and the outside are well; those to no file and to no 
       '<a href="/a/b.html#one">x</a><a href="a/b.html">x</a><a href="https://elsewhere">x</a><a href="#here" id="here">x</a>',
     'a/b.html':
       '<h2 id="one">1</h2><a href="../index.html">x</a><a href="/gone.html">x</a><a class="l" href="/index.html#there">x</a>',
-    'api/x.html': '<a href="nowhere.html">x</a>',
+    'api/x.html': '<a href="nowhere.html">x</a><a href="/a/b.html#two">x</a>',
   });
-  expect(deadLinks(folder, (name) => !name.startsWith('api/'))).toEqual([
+  expect(deadLinks(folder, (page, target) => !page.startsWith('api/') || target.startsWith('/')).sort()).toEqual([
     'a/b.html: /gone.html is not there',
     'a/b.html: there is no place #there in index.html',
+    'api/x.html: there is no place #two in a/b.html',
   ]);
 });

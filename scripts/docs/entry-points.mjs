@@ -10,7 +10,8 @@ const STARTED = ['@bufferwise/adapter-connectors/opfs-worker'];
  * @returns {{ name: string, file: string }[]} what is written behind `from`, and its source, absolute
  */
 export function entryPoints() {
-  return publishedPackages().flatMap(({ name, folder, manifest }) =>
+  const packages = publishedPackages().filter(({ folder }) => folder.startsWith('packages/'));
+  return packages.flatMap(({ name, folder, manifest }) =>
     Object.entries(manifest.exports)
       .filter(([, targets]) => targets['@bufferwise/source'] !== undefined)
       .map(([path, targets]) => ({ name: name + path.slice(1), file: join(root, folder, targets['@bufferwise/source']) }))

@@ -1,10 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { documentedPages, fencedBlocks } from '@bufferwise-internal/documentation';
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../src/command/command.ts';
 import { COMMANDS } from '../src/command/commands.ts';
 import { runOn } from './support/fake-terminal.ts';
 import { shellCommands } from './support/shell-lines.ts';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** Every command that a page of documentation shows, with the place where it stands. */
 const shown = documentedPages().flatMap(({ path, text }) =>
@@ -13,9 +17,21 @@ const shown = documentedPages().flatMap(({ path, text }) =>
     .flatMap((block) => shellCommands(block.code).map(({ line, words }) => ({ place: `${path}:${block.line + line}`, words }))),
 );
 
-const scripts: Record<string, string> = JSON.parse(
-  readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
-).scripts;
+/** Commands inside of sentences and tables: `npm run …`, `bufferwise …`. */
+const said = documentedPages().flatMap(({ path, text }) =>
+  text
+    .replaceAll(/^ *```[\s\S]*?^ *```$/gm, (block) => block.replaceAll(/[^\n]/g, ''))
+    .split('\n')
+    .flatMap((line, i) =>
+      [...line.matchAll(/`((?:npm run|npx bufferwise|bufferwise) [^`]+)`/g)].map(([, code]) => ({
+        place: `${path}:${i + 1}`,
+        words: code.split(/\s+/),
+      })),
+    ),
+);
+
+/** Scripts of the repository, and those that every package has. */
+const scripts: Record<string, string> = { ...scriptsOf('apps/cli/package.json'), ...scriptsOf('package.json') };
 
 /** Commands that are not ours, or of this repository alone: what they do is not for this test to say. */
 const OTHERS = ['alias', 'cat', 'cd', 'curl', 'echo', 'export', 'git', 'mkdir', 'node', 'npm', 'npx', 'source'];
@@ -45,6 +61,29 @@ describe('commands that the documentation shows', () => {
 
   it.for(ours)('$place: $argv is understood', async ({ argv }) => {
     expect(await runOn(understanding, argv)).toMatchObject({ code: 0, told: '' });
+  });
+
+  it('are right in the middle of a sentence, too: scripts, benches, commands and their flags exist', () => {
+    const benches = readdirSync(join(root, 'packages')).flatMap((name) => filesIn(join(root, 'packages', name, 'bench')));
+    for (const { place, words } of said) {
+      const [program, ...rest] = words[0] === 'npx' ? words.slice(1) : words;
+      if (program === 'npm' && rest[0] === 'run') {
+        expect(scripts, place).toHaveProperty([rest[1]]);
+        const name = rest.slice(2).find((word) => !word.startsWith('-'));
+        if (rest[1] === 'bench' && name !== undefined && !/^[A-Z…]/.test(name)) {
+          expect(
+            benches.some((path) => path.includes(name)),
+            `${place}: a bench called ${name}`,
+          ).toBe(true);
+        }
+      }
+      const command = COMMANDS.find(({ name }) => name === rest[0]);
+      if (program !== 'bufferwise' || rest.length === 0 || /^[A-Z-]/.test(rest[0])) continue;
+      expect(command, `${place}: bufferwise ${rest[0]}`).toBeDefined();
+      for (const word of rest.filter((each) => each.startsWith('--') && each !== '--help')) {
+        expect(Object.keys(command?.args ?? {}), `${place}: ${word}`).toContain(word.slice(2).replace(/=.*$/, ''));
+      }
+    }
   });
 
   it.for(plansWithOutput())('$place: plan prints what stands below it', async ({ argv, below }) => {
@@ -91,4 +130,12 @@ function plansWithOutput(): { place: string; argv: string[]; below: string }[] {
       return [{ place: `${path}:${line}`, argv, below: next.code }];
     });
   });
+}
+
+function filesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)) : [];
+}
+
+function scriptsOf(path: string): Record<string, string> {
+  return JSON.parse(readFileSync(join(root, path), 'utf8')).scripts;
 }

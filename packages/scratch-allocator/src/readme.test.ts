@@ -1,36 +1,6 @@
 import { defineCacheConfig } from '@bufferwise/core-policy';
 import { describe, expect, it } from 'vitest';
-import {
-  cutPools,
-  devicePools,
-  explain,
-  explainPair,
-  formatExplanation,
-  formatPair,
-  planSlots,
-  SlotAllocator,
-  StorageLayout,
-} from './index.ts';
-
-it('the example of the README says what happens', () => {
-  const layer = (layerId: number, roles: string[]) =>
-    ({ type: 'attention', layerId, slidingWindowSize: 128, buffers: roles.map((role) => ({ role, size: 8192 })) }) as const;
-  const config = defineCacheConfig({
-    tokensPerBlock: 64,
-    layers: [layer(0, ['key', 'value']), layer(1, ['key'])],
-    tiers: [{ tier: 'device', quota: 64 << 20 }],
-  });
-  const layout = StorageLayout.fromConfig(config);
-  expect(layout.poolGroups[0].slotBytes).toBe(24576);
-  expect(layout.bufferAttr(1, 'key')).toMatchObject({ offset: 16384, scratchPagesPerBlock: 1 });
-
-  const [device] = planSlots(layout, config);
-  const allocator = new SlotAllocator(device.slots[0]);
-  const slots = new Int32Array(3);
-  expect(allocator.allocate(3, slots)).toBe(true);
-  expect([...slots]).toEqual([0, 1, 2]);
-  expect([...layout.pageIndexConverter(1, 'key').convert(slots, { indexMode: 'per_layer' })]).toEqual([2, 5, 8]);
-});
+import { cutPools, devicePools, explain, explainPair, formatExplanation, formatPair } from './index.ts';
 
 describe('the chapter on explanations', () => {
   const attention = (layerId: number, roles: string[], slidingWindowSize?: number) =>
@@ -112,13 +82,6 @@ Slots of each tier
   host     4 KiB      1         1      4 KiB  private   3
   device   64 MiB, in steps of 2 MiB
   host     97.66 KiB asked for, raised to 108 KiB for the slots under "at least"; in steps of 4 KiB`);
-  });
-
-  it('shows the data that comes out', () => {
-    const { groups, totals } = explain(config, { lengths: [8192] });
-    expect(groups[0].bytesPerToken).toEqual({ num: 384, den: 1 });
-    expect(groups[0].maxRequestBytes).toBe(73728);
-    expect(totals.requests[0]).toEqual({ tokens: 8192, bytes: 2215936, numFitting: 7 });
   });
 
   it('shows why buffers are apart', () => {

@@ -403,20 +403,6 @@ describe('a request finds the state', () => {
   });
 });
 
-it('the example of the README says what happens', async () => {
-  const ask = (text: string) => engine.complete({ prompt: model.tokenizer.encode(text), maxNewTokens: 6 });
-  expect((await ask('Call me Ishmael.')).report.computedTokens).toBe(9);
-  const { tokens, report } = await ask('Call me Ishmael. Some years ago');
-  expect(model.tokenizer.decode(tokens)).toBe(", that's all that.");
-  expect(report).toMatchObject({
-    promptTokens: 15,
-    reusedTokens: 9,
-    computedTokens: 6,
-    generatedTokens: 6,
-    finishReason: 'length',
-  });
-});
-
 it('whoever watches sees what a request begins with, whose pages are whose, and what others may reuse', async () => {
   const events = new EventLog({ partialBlocks: true });
   const watched = await HybridEngine.create({ model, device, chunkTokens: 64, events, debugChecks: true });
