@@ -20,7 +20,10 @@ async function start() {
 
   const worker = () => new Worker(new URL('./pages-worker.ts', import.meta.url), { type: 'module' });
   const store = await OpfsPageStore.open({ worker, directory: 'warm-page', quotaBytes: 256 << 20 });
-  const outside = { connector: new PageStoreConnector(store), modelFingerprint: modelFingerprint(model) };
+  // On a slow machine files still take less time than computing: it is worth waiting for them.
+  const timeouts = { lookupMs: 30_000, loadMs: 30_000, saveMs: 30_000, keepFinishedMs: 30_000 };
+  const connector = new PageStoreConnector(store, { timeouts });
+  const outside = { connector, modelFingerprint: modelFingerprint(model), lookupMs: timeouts.lookupMs };
   return { model, engine: await HybridEngine.create({ model, device, outside }) };
 }
 

@@ -35,7 +35,7 @@ describe.each(SCREENS)('a screen that is %s', (_, options) => {
     await at.begin('The same words twice');
     await at.isDone('A', 'B');
     expect(await faults(at)).toEqual([]);
-    for (const tab of ['Tree', 'Groups', 'Policies']) {
+    for (const tab of ['Tree', 'Groups', 'Policies', 'Scratch']) {
       await at.tab(tab);
       if (tab === 'Tree') await at.page.getByRole('tree').locator('.run-line').first().click();
       expect(await faults(at)).toEqual([]);
@@ -76,6 +76,10 @@ describe.each(SCREENS)('a screen that is %s', (_, options) => {
   test('has nothing to be scrolled to sideways', async () => {
     const [content, window] = await at.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     expect(content).toBeLessThanOrEqual(window);
+    for (const panel of await at.page.locator('.panel, [role="tablist"]').all()) {
+      const [inside, room] = await panel.evaluate((element) => [element.scrollWidth, element.clientWidth]);
+      expect(inside, (await panel.getAttribute('class')) ?? 'tabs').toBeLessThanOrEqual(room);
+    }
   });
 });
 

@@ -119,12 +119,12 @@ function PoolHead({ index }: { index: number }) {
           <div style={{ width: share(used) }} />
           {pool.mostInUse !== null && pool.mostInUse > 0 && <i style={{ left: share(pool.mostInUse) }} />}
         </div>
-        <small>
-          {pool.mostInUse !== null && pool.mostInUse > 0 && (
-            <span class="most">{pool.mostInUse.toLocaleString('en')} at most, </span>
-          )}
-          {bytesText(pool.slotBytes)} each
-        </small>
+      </div>
+      <div>
+        <small>{bytesText(pool.slotBytes)} each</small>
+        {pool.mostInUse !== null && pool.mostInUse > 0 && (
+          <small class="most">{pool.mostInUse.toLocaleString('en')} in use at most</small>
+        )}
       </div>
     </div>
   );
