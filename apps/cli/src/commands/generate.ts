@@ -2,6 +2,7 @@ import { HybridEngine } from '@bufferwise/hybrid-engine';
 import { defineCommand } from '../command/command.ts';
 import { openDevice } from '../gpu/open-device.ts';
 import { byteSize, wholeNumber } from '../input/arguments.ts';
+import { ENGINE_ARGS } from '../input/engine-args.ts';
 import { DEMO_MODEL_FOLDER, readEngineModel } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
@@ -30,17 +31,7 @@ export const generate = defineCommand({
     'max-new-tokens': { type: 'string', description: 'Tokens to generate for each prompt', valueHint: 'N', default: '40' },
     memory: { type: 'string', description: 'Memory for all pages', valueHint: 'SIZE', default: '64MiB' },
     'memory-mib': { type: 'string', description: 'The same in MiB; goes before --memory', valueHint: 'N' },
-    policies: {
-      type: 'string',
-      description: 'Reuse policies: auto, or ROLE=POLICY between commas; else as the model has them',
-      valueHint: 'auto|ROLE=POLICY,…',
-    },
-    drafts: {
-      type: 'string',
-      description: 'Tokens to guess ahead from what was said before; changes no answer',
-      valueHint: 'N',
-      default: '0',
-    },
+    ...ENGINE_ARGS,
     ...STORE_ARGS,
     ...STORE_ENCODING_ARGS,
     json: { type: 'boolean', description: 'Print one JSON object for each prompt instead of text', default: false },

@@ -2,6 +2,7 @@ import { HybridEngine } from '@bufferwise/hybrid-engine';
 import { defineCommand } from '../command/command.ts';
 import { openDevice } from '../gpu/open-device.ts';
 import { byteSize, duration, wholeNumber } from '../input/arguments.ts';
+import { ENGINE_ARGS } from '../input/engine-args.ts';
 import { DEMO_MODEL_FOLDER } from '../input/model-folder.ts';
 import { parsePolicies } from '../input/policies.ts';
 import { openPrefixStore, type PrefixStore } from '../input/prefix-store.ts';
@@ -64,17 +65,7 @@ export const serve = defineCommand({
       description: 'Memory for pages that leave the device; else they are dropped',
       valueHint: 'SIZE',
     },
-    policies: {
-      type: 'string',
-      description: 'Reuse policies: auto, or ROLE=POLICY between commas; else as the model has them',
-      valueHint: 'auto|ROLE=POLICY,…',
-    },
-    drafts: {
-      type: 'string',
-      description: 'Tokens to guess ahead from what was said before; changes no answer',
-      valueHint: 'N',
-      default: '0',
-    },
+    ...ENGINE_ARGS,
     ...STORE_ARGS,
     ...STORE_ENCODING_ARGS,
     ...ROLE_ARGS,

@@ -1,9 +1,7 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { PrefixStore } from '../../input/prefix-store.ts';
 import type { MeasuredEngine } from './metrics.ts';
-
-type Labels = Readonly<Record<string, string | number>>;
-type Sample = readonly [labels: Labels, value: number];
+import { readGauge, type Sample } from './read-gauge.ts';
 
 /**
  * Puts what cache, engine and store count into a registry. Counts that only grow are gauges here by their kind, as they are kept elsewhere
@@ -14,18 +12,8 @@ export function readCacheFigures(
   engine: MeasuredEngine,
   storeStatistics: PrefixStore['statistics'] | null,
 ): void {
-  const figure = (name: string, help: string, labelNames: readonly string[], read: () => Iterable<Sample>) => {
-    new Gauge({
-      name: `bufferwise_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [registry],
-      collect() {
-        this.reset();
-        for (const [labels, value] of read()) this.set(labels, value);
-      },
-    });
-  };
+  const figure = (name: string, help: string, labelNames: readonly string[], read: () => Iterable<Sample>) =>
+    readGauge(registry, { name, help, labelNames }, read);
   const byGroup = (name: string, help: string, read: (group: Group) => number) =>
     figure(name, help, ['group', 'policy'], () =>
       engine.statistics().groups.map((group) => [{ group: group.groupId, policy: group.policy }, read(group)]),

@@ -11,9 +11,10 @@ import { TcpTransport } from '@bufferwise/adapter-disaggregation/tcp-transport';
 import type { PageListener } from '@bufferwise/adapter-kit';
 import { type HybridEngine, modelFingerprint } from '@bufferwise/hybrid-engine';
 import { connect } from '@nats-io/transport-node';
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { CliError } from '../../cli-error.ts';
 import type { AnswerEngine } from '../answer/answer-prompt.ts';
+import { readGauge } from '../metrics/read-gauge.ts';
 import { AnswersElsewhereRead } from './answers-elsewhere-read.ts';
 import type { ClusterPart } from './cluster-part.ts';
 import type { EventRelay } from './event-relay.ts';
@@ -99,22 +100,16 @@ export class ClusterMember implements ClusterPart {
   measure(registry: Registry): void {
     const { router, figures } = this.#parts;
     figures.addTo(registry);
-    const gauge = (name: string, help: string, labelNames: readonly string[], read: (each: Gauge) => void) =>
-      new Gauge({
-        name: `bufferwise_${name}`,
-        help,
-        labelNames: [...labelNames],
-        registers: [registry],
-        collect() {
-          this.reset();
-          read(this as Gauge);
-        },
-      });
-    gauge('cluster_workers', 'Workers of this model that are known, this one included', ['role'], (each) => {
-      for (const role of ['prefill', 'decode', 'both'])
-        each.set({ role }, router.workers().filter((worker) => worker.fits && worker.role === role).length);
+    const workers = {
+      name: 'cluster_workers',
+      help: 'Workers of this model that are known, this one included',
+      labelNames: ['role'],
+    };
+    readGauge(registry, workers, () => {
+      const fitting = router.workers().filter(({ fits }) => fits);
+      return ['prefill', 'decode', 'both'].map((role) => [{ role }, fitting.filter((worker) => worker.role === role).length]);
     });
-    gauge('cluster_connected', '1 while NATS is there', [], (each) => each.set(router.connected ? 1 : 0));
+    readGauge(registry, { name: 'cluster_connected', help: '1 while NATS is there' }, () => [[{}, router.connected ? 1 : 0]]);
   }
 
   /** What somebody who looks after it may want to see. */
