@@ -1,9 +1,10 @@
 import type { GenerationReport, HybridEngine } from '@bufferwise/hybrid-engine';
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import type { PrefixStore } from '../../input/prefix-store.ts';
 import type { Admission } from '../admission/admission.ts';
 import type { AnswerObserver } from '../answer/answer-prompt.ts';
 import { readCacheFigures } from './cache-figures.ts';
+import { readGauge } from './read-gauge.ts';
 
 /** Seconds. */
 const LONG_TIMES = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -38,18 +39,9 @@ export class Metrics implements AnswerObserver {
   readonly #duration = this.#histogram('answer_duration_seconds', 'From a request to the last token of an answer', LONG_TIMES);
 
   constructor({ engine, admission, storeStatistics }: MetricsOptions) {
-    const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry });
-    const gauge = (name: string, help: string, read: () => number) => {
-      new Gauge({
-        name: `bufferwise_${name}`,
-        help,
-        registers,
-        collect() {
-          this.set(read());
-        },
-      });
-    };
+    const gauge = (name: string, help: string, read: () => number) =>
+      readGauge(this.registry, { name, help }, () => [[{}, read()]]);
     gauge('requests_in_flight', 'Requests that were let in', () => admission.numRequests);
     gauge('answers_running', 'Answers whose pages are on the device', () => engine.load.active);
     gauge('answers_waiting', 'Answers that wait for a place on the device', () => engine.load.waiting);
