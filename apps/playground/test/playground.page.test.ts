@@ -191,7 +191,7 @@ describe('one by one', () => {
       await control.click();
       // Another engine, in which nothing has been in use yet.
       await expect.poll(() => at.mostInUse('Window of 128')).toBe(0);
-      const blocks = Math.ceil((await at.say(pieces.join(''))) / 16);
+      const blocks = Math.ceil((await at.say(pieces.join('').slice(0, 1100))) / 16);
       expect(blocks).toBeGreaterThan(15);
       // The last token is read by itself.
       const most = await at.mostInUse('Window of 128');

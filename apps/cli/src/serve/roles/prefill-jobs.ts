@@ -1,9 +1,12 @@
-import type { TransferReport, TransferSender } from '@bufferwise/adapter-disaggregation';
+import type { OutgoingTransfer, TransferReport, TransferSender } from '@bufferwise/adapter-disaggregation';
 import { ControlError, type Job } from '@bufferwise/adapter-disaggregation/nats-control';
 import type { HybridEngine } from '@bufferwise/hybrid-engine';
 import type { MoveFigures } from './move-figures.ts';
 import type { PageLinks } from './page-links.ts';
 import { decodePrompt } from './prompt-body.ts';
+
+/** Who answers may have everything, and its word for that come behind the word of others that the job is done. Milliseconds. */
+const LAST_WORD_MS = 5_000;
 
 export interface PrefillOptions {
   readonly engine: Pick<HybridEngine, 'prefillFor'>;
@@ -43,11 +46,49 @@ export class PrefillJobs {
     if (decode === null) throw new ControlError('job-refused', 'the job says nobody to move the prompt to');
     const connection = await links.to(decode.address);
     signal.throwIfAborted();
-    const { transfer, counts } = await engine.prefillFor({ ...prompt, signal }, (moving) =>
-      sender.send(connection, { ...moving, request, generation }),
-    );
-    figures.onRead(counts);
-    return transfer;
+    const given = new GivenUp(signal);
+    try {
+      const { transfer, counts } = await engine.prefillFor({ ...prompt, signal: given.signal }, (moving) => {
+        given.transfer = sender.send(connection, { ...moving, request, generation });
+        return given.transfer;
+      });
+      figures.onRead(counts);
+      return transfer;
+    } finally {
+      given.close();
+    }
+  }
+}
+
+/** Passes on that a job is given up: at once while there is something to read or send, else when the last word of who answers did not come. */
+class GivenUp {
+  transfer: OutgoingTransfer | undefined;
+  readonly #job: AbortSignal;
+  readonly #controller = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(job: AbortSignal) {
+    this.#job = job;
+    job.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  close(): void {
+    this.#job.removeEventListener('abort', this.#onAbort);
+    clearTimeout(this.#timer);
+  }
+
+  readonly #onAbort = () => {
+    const isSent = this.transfer?.isOpen === true && !this.transfer.needsPages;
+    if (isSent) this.#timer = setTimeout(() => this.#giveUp(), LAST_WORD_MS);
+    else this.#giveUp();
+  };
+
+  #giveUp(): void {
+    this.#controller.abort(this.#job.reason);
   }
 }
 
