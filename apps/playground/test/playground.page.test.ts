@@ -63,6 +63,18 @@ describe('conversations', () => {
     await at.tab('Story');
   });
 
+  test('a page under the mouse says what it is, and a click follows it into the tree', async () => {
+    const cells = at.page.getByRole('application', { name: 'Pages of Full attention' }).first().locator('canvas');
+    const third = { position: { x: 26, y: 4 } };
+    await cells.hover(third);
+    const tip = await at.page.locator('.tip:visible').textContent();
+    expect(tip).toMatch(/slot 2[\s\S]*Block \d+: tokens 32 to 47[\s\S]*\d references?, priority \d+/);
+    await cells.click(third);
+    await at.page.getByRole('tab', { name: 'Tree', selected: true }).waitFor();
+    expect(await at.page.getByRole('treeitem', { selected: true }).locator('.ordinal').textContent()).toBe('2');
+    await at.tab('Story');
+  });
+
   test('a long answer streams, and can be stopped', async () => {
     await at.answerShortly(128);
     await at.conversation('A').getByRole('button', { name: 'Continue in A' }).click();
