@@ -1,6 +1,6 @@
 import type { PageKey, PageStore } from '@bufferwise/adapter-kit';
 import { describePageStore } from '@bufferwise/adapter-kit/conformance/page-store';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { S3PageStore, type S3PageStoreOptions } from '../src/s3/s3-page-store.ts';
 import { ACCESS_KEY_ID, REGION, S3Server, SECRET_ACCESS_KEY } from './support/s3-server.ts';
 
@@ -89,6 +89,26 @@ describe('a bucket in trouble', () => {
     };
     expect(await store.get([page])).toEqual([null]);
     expect(store.statistics()).toMatchObject({ connectionErrors: 1 });
+  });
+
+  test('a body that nothing ends costs its call the time, and no place among those under way', async () => {
+    let isEndless = true;
+    const begun = new Uint8Array(10);
+    const one = open({
+      timeoutMs: 300,
+      keyPrefix: 'trouble/',
+      maxRequestsInFlight: 1,
+      backoff: { minMs: 1, maxMs: 1 },
+      fetch: (request, init) =>
+        isEndless
+          ? Promise.resolve(new Response(new ReadableStream({ start: (controller) => controller.enqueue(begun) })))
+          : fetch(request, init),
+    });
+    expect(await one.get([page])).toEqual([null]);
+    isEndless = false;
+    await vi.waitFor(async () => expect(await one.get([page])).toEqual([bytes]), 30_000);
+    expect(one.statistics()).toMatchObject({ timeouts: 1, hits: 1 });
+    await one.close();
   });
 
   test('a hang-up is a miss', async () => {

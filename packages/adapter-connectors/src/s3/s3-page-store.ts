@@ -170,8 +170,8 @@ export class S3PageStore implements PageStore {
         });
         if (options?.cursor !== undefined) query.set('continuation-token', options.cursor);
         const request: S3Request = { method: 'GET', url: `${this.#bucketUrl}?${query}` };
-        const answer = await this.#exchange(request, 0, time, async (response) => {
-          const body = await boundedBody(response, MAX_LIST_BYTES);
+        const answer = await this.#exchange(request, 0, time, async (response, signal) => {
+          const body = await boundedBody(response, MAX_LIST_BYTES, signal);
           return { status: response.status, list: body && readS3List(new TextDecoder().decode(body)) };
         });
         options?.signal?.throwIfAborted();
@@ -217,9 +217,9 @@ export class S3PageStore implements PageStore {
     const request: S3Request = { method: 'GET', url: this.#urlOf(key) };
     // What is damaged is read again: when the way was bad, not the object, it stays.
     for (let tries = 0; tries < 2; tries++) {
-      const answer = await this.#exchange(request, this.#readBytes, time, async (response) => ({
+      const answer = await this.#exchange(request, this.#readBytes, time, async (response, signal) => ({
         status: response.status,
-        sealed: await boundedBody(response, this.#maxSealedBytes),
+        sealed: await boundedBody(response, this.#maxSealedBytes, signal),
       }));
       if (answer === null || !done(answer.status)) return this.#counts.miss();
       const page = answer.sealed && openSealedPage(key.key, answer.sealed);
@@ -275,7 +275,7 @@ export class S3PageStore implements PageStore {
     request: S3Request,
     bytes: number,
     time: CallTime,
-    read: (response: Response) => Promise<T>,
+    read: (response: Response, signal: AbortSignal) => Promise<T>,
   ): Promise<T | null> {
     if (!this.#rest.over) {
       this.#faults.skipped++;
@@ -299,7 +299,7 @@ export class S3PageStore implements PageStore {
   async #transmit<T>(
     { method, url, headers = {}, body }: S3Request,
     bytes: number,
-    read: (response: Response) => Promise<T>,
+    read: (response: Response, signal: AbortSignal) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T> {
     try {
@@ -313,7 +313,7 @@ export class S3PageStore implements PageStore {
       });
       const response = await this.#fetch(signed, { signal, redirect: 'manual' });
       this.#judge(response.status);
-      return await read(response);
+      return await read(response, signal);
     } finally {
       this.#flight.leave(bytes);
     }
