@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { root } from '../run/workspace.mjs';
 import { differences, said } from './said.mjs';
 
+const COMMAND = join('node_modules', 'bufferwise', 'dist', 'bufferwise.js');
+
 /** The README's first example, with a line that prints what its comments promise. */
 function readmeExample() {
   const [, code] = /## A cache in twenty lines\n+```ts\n(.*?)```/s.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
@@ -49,27 +51,31 @@ async function proveConformance(consumer) {
 }
 
 async function proveCommand(consumer) {
-  const command = join('node_modules', 'bufferwise', 'dist', 'bufferwise.js');
   const problems = [];
-  const expect = (what, { code, output }, wanted, pattern) => {
-    if (code !== wanted || !pattern.test(output))
-      problems.push(`${what} ended with ${code} instead of ${wanted}, or did not say ${pattern}:\n${output.slice(-2000)}`);
-  };
+  const expect = (...expected) => problems.push(...unlike(...expected));
   const plan = await consumer.npx(['bufferwise', 'plan', 'gemma-3-4b', '--variant', 'split']);
   expect('npx bufferwise plan', plan, 0, /34 layers, 68 buffers, 2 groups/);
-  const bare = await consumer.node([command, 'doctor', '--json']);
+  const bare = await consumer.node([COMMAND, 'doctor', '--json']);
   expect('doctor without webgpu', bare, 1, /no-webgpu.*npm install webgpu, with --global/s);
 
   consumer.add('webgpu', 'apps/cli');
   consumer.add('@sparticuz/chromium', 'apps/cli');
   writeFileSync(consumer.path('prompts.jsonl'), '{"text": "Call me Ishmael."}\n{"text": "Call me Ishmael. Some"}\n');
   const answers = ['generate', '--prompts', 'prompts.jsonl', '--max-new-tokens', '2', '--json'];
-  expect('generate with the demo model', await consumer.node([command, ...answers]), 0, /"reusedTokens":[1-9]/);
+  expect('generate with the demo model', await consumer.node([COMMAND, ...answers]), 0, /"reusedTokens":[1-9]/);
+  return problems;
+}
 
+/** What the installed command says when its demo model is gone. Takes it away for a while: nobody else may be at work on the project. */
+export async function proveWithoutModel(consumer) {
   const model = consumer.installed('bufferwise/dist/whaler-1m');
   renameSync(model, `${model}-away`);
-  const without = await consumer.node([command, 'demo']);
+  const without = await consumer.node([COMMAND, 'demo']);
   renameSync(`${model}-away`, model);
-  expect('demo without its model', without, 1, /The demo model is not beside the command: install bufferwise again/);
-  return problems;
+  return unlike('demo without its model', without, 1, /The demo model is not beside the command: install bufferwise again/);
+}
+
+function unlike(what, { code, output }, wanted, pattern) {
+  if (code === wanted && pattern.test(output)) return [];
+  return [`${what} ended with ${code} instead of ${wanted}, or did not say ${pattern}:\n${output.slice(-2000)}`];
 }

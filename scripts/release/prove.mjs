@@ -1,6 +1,6 @@
 import { Consumer } from './consumer.mjs';
 import { leaksIn } from './leaks.mjs';
-import { proveInNode } from './prove-in-node.mjs';
+import { proveInNode, proveWithoutModel } from './prove-in-node.mjs';
 import { proveInPages } from './prove-in-pages.mjs';
 import { proveTypes } from './prove-types.mjs';
 
@@ -19,7 +19,7 @@ export async function prove(packs) {
     const proofs = await Promise.allSettled([proveInNode(consumer), proveTypes(consumer, packs), proveInPages(consumer)]);
     const broken = proofs.find(({ status }) => status === 'rejected');
     if (broken !== undefined) throw broken.reason;
-    return [...leaks, ...proofs.flatMap(({ value }) => value)];
+    return [...leaks, ...proofs.flatMap(({ value }) => value), ...(await proveWithoutModel(consumer))];
   } finally {
     consumer.remove();
   }

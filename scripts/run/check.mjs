@@ -41,7 +41,7 @@ export async function check(names) {
 
 async function report(each, packs) {
   const started = performance.now();
-  const { problems, remedy, note = each.about } = await each.run({ packs });
+  const { problems, remedy, note = each.about } = await each.run({ packs }).catch(brokenCheck);
   const took = faint(`(${duration(performance.now() - started)})`);
   if (problems === '') {
     say(`  ${success('passed')}  ${each.name}: ${note} ${took}`);
@@ -51,4 +51,10 @@ async function report(each, packs) {
     `  ${failure('failed')}  ${each.name}: ${each.about} ${took}\n${indented(problems)}\n    ${strong('What to do:')} ${remedy}`,
   );
   return false;
+}
+
+/** A check that breaks is a failure of its own, and takes no other with it. A person who interrupts means all of them. */
+function brokenCheck(error) {
+  if (error instanceof CommandError) throw error;
+  return { problems: error.stack, remedy: 'mend the check: it broke before it could say anything.' };
 }
