@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -133,6 +134,23 @@ describe('bufferwise generate', () => {
     const [long, longA, longB] = lines.slice(-3);
     expect(longA.reusedTokens).toBe(long.ids.length);
     expect(longB.reusedTokens).toBe(long.ids.length);
+  });
+});
+
+describe('bufferwise generate behind which nobody reads', () => {
+  it('ends in order, with code 0', async () => {
+    const file = await promptsFile(
+      'many.jsonl',
+      Array.from({ length: 50 }, (_, i) => ({ ids: [1 + i, 2, 3] })),
+    );
+    const args = ['generate', '--model', GRANITE, '--prompts', file, '--max-new-tokens', '20', '--json'];
+    const child = spawn(process.execPath, [command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let told = '';
+    child.stderr.on('data', (bytes) => {
+      told += bytes;
+    });
+    child.stdout.once('data', () => child.stdout.destroy());
+    expect([...(await once(child, 'exit')), told]).toEqual([0, null, '']);
   });
 });
 

@@ -3,7 +3,7 @@ import { TraceError } from '@bufferwise-internal/request-traces';
 import { parseArgs } from 'citty';
 import { CliError, UsageError } from '../cli-error.ts';
 import { refuseUnknown } from '../input/arguments.ts';
-import { INTERRUPTED, Interrupted, type Terminal } from '../terminal/terminal.ts';
+import { INTERRUPTED, Interrupted, type Terminal, Unheard } from '../terminal/terminal.ts';
 import type { Command } from './command.ts';
 import { commandHelp, mainHelp } from './help.ts';
 
@@ -30,6 +30,7 @@ export async function run(commands: readonly Command[], argv: readonly string[],
     const given = parse(command, rest);
     return await command.run(given, terminal);
   } catch (error) {
+    if (error instanceof Unheard || terminal.signal.reason instanceof Unheard) return 0;
     if (error instanceof Interrupted || terminal.signal.aborted) return INTERRUPTED;
     if (!isMendable(error)) throw error;
     return complain(terminal, error as Error, name);

@@ -1,7 +1,5 @@
+import { endBy } from '../terminal/end-by.ts';
 import { INTERRUPTED } from '../terminal/terminal.ts';
-
-/** The exit code of a process that SIGTERM ended, as shells have it. */
-const TERMINATED = 143;
 
 /**
  * Waits for Ctrl-C or SIGTERM. A second one ends the process at once.
@@ -14,12 +12,12 @@ export function waitForStop(interrupted: AbortSignal): Promise<number> {
   return new Promise((resolve) => {
     let isStopping = false;
     process.on('SIGTERM', () => {
-      if (isStopping) process.exit(TERMINATED);
+      if (isStopping) endBy('SIGTERM');
       isStopping = true;
       resolve(0);
     });
     const onInterrupt = () => {
-      if (isStopping) process.exit(INTERRUPTED);
+      if (isStopping) endBy('SIGINT');
       isStopping = true;
       resolve(INTERRUPTED);
     };

@@ -1,4 +1,5 @@
 import { createColors } from 'picocolors';
+import { endBy } from './end-by.ts';
 
 export type Colors = ReturnType<typeof createColors>;
 
@@ -10,7 +11,7 @@ export interface Terminal {
   readonly colors: Colors;
   /** Whether somebody watches the standard error: progress is shown there, and nowhere else. */
   readonly isWatched: boolean;
-  /** Says that Ctrl-C was pressed. */
+  /** Says that Ctrl-C was pressed, or that nobody reads the results any more. */
   readonly signal: AbortSignal;
   /** Results. */
   print(text: string): void;
@@ -23,14 +24,14 @@ const WITHOUT_A_TERMINAL = 100;
 /** The terminal of this process. Its first Ctrl-C ends the command in order, the second one at once. */
 export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process;
-  // Who reads the output has seen enough of it.
+  const abort = new AbortController();
+  // Who reads the output has seen enough of it: the command ends in order, as a GPU that is at work survives nothing else.
   stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
-    process.exit(0);
+    abort.abort(new Unheard());
   });
-  const abort = new AbortController();
   process.on('SIGINT', () => {
-    if (abort.signal.aborted) process.exit(INTERRUPTED);
+    if (abort.signal.reason instanceof Interrupted) endBy('SIGINT');
     abort.abort(new Interrupted());
   });
   return {
@@ -38,7 +39,9 @@ export function processTerminal(): Terminal {
     colors: createColors(stdout.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'),
     isWatched: stderr.isTTY === true && env.TERM !== 'dumb',
     signal: abort.signal,
-    print: (text) => void stdout.write(text),
+    print(text) {
+      if (!(abort.signal.reason instanceof Unheard)) stdout.write(text);
+    },
     tell: (text) => void stderr.write(text),
   };
 }
@@ -52,5 +55,14 @@ export class Interrupted extends Error {
 
   constructor() {
     super('stopped');
+  }
+}
+
+/** Why a command ends whose results nobody reads any more, as behind `| head`. */
+export class Unheard extends Error {
+  override readonly name = 'Unheard';
+
+  constructor() {
+    super('nobody reads the results');
   }
 }
