@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/command/commands.ts';
 import { benchScript } from '../src/commands/bench.ts';
 import { EXAMPLE_MODELS } from '../src/plan/example-models.ts';
+import { Unheard } from '../src/terminal/terminal.ts';
 import { type FakeTerminalOptions, isOneLine, runOn } from './support/fake-terminal.ts';
 
 let folder: string;
@@ -236,6 +237,13 @@ describe('bufferwise plan --advise', () => {
     abort.abort(new Error('stopped'));
     const outcome = await bufferwise(`plan gpt-oss-20b --advise ${await longTrace(4000)}`, { signal: abort.signal });
     expect(outcome).toEqual({ code: 130, printed: '', told: '' });
+  });
+
+  it.each(['plan gpt-oss-20b --advise', 'replay'])('ends with code 0 when nobody reads what it says: %s', async (command) => {
+    const abort = new AbortController();
+    abort.abort(new Unheard());
+    const outcome = await bufferwise(`${command} ${await longTrace(4000)}`, { signal: abort.signal });
+    expect(outcome).toEqual({ code: 0, printed: '', told: '' });
   });
 });
 

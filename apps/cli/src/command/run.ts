@@ -13,7 +13,7 @@ const HELP = ['--help', '-h', 'help'];
  * Runs the command that the arguments name. Errors that a person can mend are one line; bugs are thrown.
  *
  * @param argv what stands behind `bufferwise`
- * @returns the exit code: 0 all is well, 1 failed, 2 a wrong command line, 130 stopped with Ctrl-C
+ * @returns the exit code: 0 all is well or nobody reads the results, 1 failed, 2 a wrong command line, 130 stopped with Ctrl-C
  */
 export async function run(commands: readonly Command[], argv: readonly string[], terminal: Terminal): Promise<number> {
   const [name, ...rest] = argv;
@@ -28,14 +28,17 @@ export async function run(commands: readonly Command[], argv: readonly string[],
   if (command === undefined) return complain(terminal, unknownCommand(commands, name));
   try {
     const given = parse(command, rest);
-    return await command.run(given, terminal);
+    const code = await command.run(given, terminal);
+    return code === INTERRUPTED && isUnheard(terminal) ? 0 : code;
   } catch (error) {
-    if (error instanceof Unheard || terminal.signal.reason instanceof Unheard) return 0;
+    if (isUnheard(terminal)) return 0;
     if (error instanceof Interrupted || terminal.signal.aborted) return INTERRUPTED;
     if (!isMendable(error)) throw error;
     return complain(terminal, error as Error, name);
   }
 }
+
+const isUnheard = ({ signal }: Terminal) => signal.reason instanceof Unheard;
 
 function parse(command: Command, rest: readonly string[]) {
   let given: ReturnType<typeof parseArgs>;

@@ -31,7 +31,7 @@ export function processTerminal(): Terminal {
     abort.abort(new Unheard());
   });
   process.on('SIGINT', () => {
-    if (abort.signal.reason instanceof Interrupted) endBy('SIGINT');
+    if (abort.signal.aborted) endBy('SIGINT');
     abort.abort(new Interrupted());
   });
   return {
